@@ -19,7 +19,7 @@ __all__ = [
     "may_hold_text", "place_of", "shortened", "shown",
 ]  # fmt: skip
 
-#: characters of a value that a message quotes
+#: largest number of characters of a value in a message
 MAX_QUOTED = 60
 #: name of an index that holds the lines of a file
 LINE = "line"

@@ -40,9 +40,9 @@ __all__ = [
 #: from this share of the target on, explained by one column on held-out rows, the column is named
 #: if the winner explains hardly more; and from this one in any case (benchmarks/data_checks.py)
 STRONG_SHARE, WHOLE_SHARE = 0.95, 0.999
-#: interpolation between noisy targets errs by up to twice the variance of the noise
+#: interpolation between noisy targets has an error of up to twice the variance of the noise
 INTERPOLATION_LOSS = 2.0
-#: rows and columns that are looked at, and parts that they are held out in
+#: largest number of rows and columns checked, and number of held-out parts
 MAX_CHECKED_ROWS, MAX_CHECKED_COLUMNS, PARTS = 2000, 1000, 5
 
 

@@ -35,8 +35,8 @@ __all__ = ["describe", "part_far_away", "planned_seconds", "robust_search"]
 FAR, PART = 5.0, 0.01
 #: threshold of the Huber loss in units of the scale (JMLR 2008, section 5.2)
 MULTIPLES = (1.0, 2.0, 3.0)
-#: bandwidths and lams on either side of the squared loss's that are tried with Huber's; where time
-#: is short, fewer
+#: bandwidths and lams on either side of the winner's that are tried with Huber's loss; fewer
+#: if time is short
 NEIGHBOURS = ((2, 4), (0, 4), (0, 2))
 OVERDUE = "its search was stopped at the time limit"
 

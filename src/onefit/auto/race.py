@@ -38,7 +38,7 @@ Array = NDArray[Any]
 
 #: a search that is expected to take no longer tries every candidate on all rows
 AFFORDED_SECONDS = 20.0
-#: rows of the sample, and rows of each class at least, where there are so many
+#: rows of the sample, and the smallest number of rows of each class
 SAMPLE_ROWS, CLASS_ROWS = 1500, 20
 #: a kernel further from the best one is left out; its standard error is that of the sample
 MAX_STANDARD_ERRORS = 5.0

@@ -24,7 +24,7 @@ __all__ = [
 
 UNEXPECTED, USAGE, BAD_DATA, TOO_LARGE, OTHER_JOURNAL = 1, 2, 3, 4, 5
 
-#: characters of a sentence
+#: largest number of characters of a sentence
 LONGEST = 1500
 
 

@@ -62,7 +62,7 @@ OWN = (
     *LOSSES.values(),
     *APPROXIMATIONS.values(),
 )
-#: types that a model of this package holds beside those that skops knows
+#: types of this package in a model, in addition to those that skops knows
 TRUSTED = (
     "numpy.dtype",
     "scipy.sparse._csr.csr_matrix",

@@ -33,9 +33,9 @@ Array = NDArray[Any]
 
 __all__ = ["is_streamed", "select_streamed"]
 
-#: rows that columns are encoded by
+#: rows of the sample from which columns are encoded
 SAMPLE_ROWS = 20_000
-#: columns beside the features, by names that no file has
+#: names of columns other than features, which no file has
 TARGET, HASH = "\0target", "\0hash"
 
 

@@ -24,7 +24,7 @@ from onefit.systems import NewtonModel, System
 
 __all__ = ["WANTED_SHARE_OF_TOLERANCE", "bound", "certify", "refine"]
 
-#: Newton steps that may follow a solution whose certificate does not do
+#: largest number of Newton steps after a solution whose certificate is not small enough
 MAX_EXTRA_STEPS = 3
 #: share of EXACT_TOLERANCE that a certificate should reach
 WANTED_SHARE_OF_TOLERANCE = 0.1

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 SOLVERS = ("auto", "newton", "reweight", "iterative")
-#: the part of its predictions that rounding may make up in a fit without a small bound
+#: largest share of rounding in the predictions of a fit without a small bound
 MAX_ROUNDING_OF_PREDICTIONS = 1e-3
 
 

@@ -48,19 +48,19 @@ from onefit.systems import NewtonModel, System
 
 __all__ = ["Batch", "minimise"]
 
-#: steps of a batch, beyond which columns are given up
+#: largest number of steps of a batch
 MAX_NEWTON_STEPS = 40
 #: steps that a smooth loss with the curvature of another point may still need
 MAX_FIXED_CURVATURE_STEPS = 12
-#: steps of a column in full, from piece to next piece, before a line search has to make sure
+#: largest number of full steps of a column, from piece to next piece, before line searches
 MAX_FULL_STEPS = 12
-#: times the objective at the first point that such steps may climb to
+#: multiple of the first objective that such steps may reach
 MAX_OBJECTIVE_RATIO = 2.0
-#: halvings of a way to find a point on a piece that it crosses
+#: bisections to find a point on a piece that a step crosses
 MAX_PIECE_BISECTIONS = 40
-#: the part of the predicted decrease that a full step must reach to spare the line search
+#: the part of the predicted decrease above which a full step needs no line search
 MIN_DECREASE_SHARE = 0.3
-#: the part of its slope that a line search may leave; less does not save steps
+#: the part of its slope that a line search may leave; a smaller one saves no steps
 MAX_SLOPE_SHARE = 0.01
 #: the end of a step that was cut shorter than this is no base for the next: digits would be lost
 MIN_STEP_SHARE = 0.01
@@ -73,7 +73,7 @@ FIXED_CURVATURE_TOLERANCE = 1e-9
 INEXACT_SYSTEM_TOLERANCE = 1e-9
 
 
-#: what is known of a column besides its solution
+#: arrays of a column in addition to its solution
 _STATE = ("pieces", "held", "ceiling", "steps", "settled", "stuck", "change", "error")
 
 

@@ -28,7 +28,7 @@ from onefit.problem import Problem
 
 __all__ = ["PrimalExact", "PrimalLimit"]
 
-#: splits at most
+#: largest number of splits
 MAX_SPLITS = 1000
 
 

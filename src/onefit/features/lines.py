@@ -30,13 +30,13 @@ from onefit.rows.accumulate import Chunk
 
 __all__ = ["BRACKET_POINTS", "FlatIntervals", "ShiftedSlopes", "recentre", "step_lengths"]
 
-#: points of a step where slopes are taken
+#: points of a step at which slopes are computed
 STEP_LENGTHS = np.array([0.0, 1e-6, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.25, 0.5, 1.0])
-#: the part of a slope that a full step may leave
+#: the part of the slope that may remain after a full step
 MAX_LEFT_SLOPE_SHARE = 0.5
 #: points between two of them
 BRACKET_POINTS = np.linspace(0.0, 1.0, 17)
-#: shifts of the intercept, in units of the targets' scale, where its slope is looked at
+#: shifts of the intercept, in units of the targets' scale, at which its slope is computed
 SLOPE_SHIFTS_IN_SCALES = np.concatenate(
     [-(10.0 ** np.arange(4.0, -7.0, -1.0)), 10.0 ** np.arange(-6.0, 5.0)]
 )

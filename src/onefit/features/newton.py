@@ -23,9 +23,9 @@ from onefit.rows.accumulate import Chunk
 
 __all__ = ["MAX_PRIMAL_STEPS", "MAX_STEPS_WITHOUT_GAIN", "Minimum", "minimise_one"]
 
-#: steps at most, and steps without a gain after which none is hoped for
+#: largest number of steps, and steps without progress after which it stops
 MAX_PRIMAL_STEPS, MAX_STEPS_WITHOUT_GAIN = 40, 4
-#: factors by which a problem is made easier that are tried, the largest last
+#: factors by which a problem is made easier, the largest last
 TRIAL_WIDENING_FACTORS = WIDENING_RATIO ** np.arange(1.0, 21.0)
 
 

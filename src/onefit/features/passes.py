@@ -24,7 +24,7 @@ __all__ = [
     "Check", "Checked", "Form", "Pieces", "Products", "Run", "Second", "Slopes", "Sum", "trained",
 ]  # fmt: skip
 
-#: a pass over all rows
+#: a function that runs a pass over all rows
 Run = Callable[..., Any]
 
 

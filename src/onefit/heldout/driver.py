@@ -42,8 +42,8 @@ from onefit.systems import System
 
 __all__ = ["LeaveOutDriver", "Policy"]
 
-#: the most by which solutions are multiplied on their way to the next lambda: their rounding errors
-#: grow with it
+#: largest factor by which solutions are multiplied from lambda to lambda: rounding errors
+#: grow by it
 MAX_SCALING = 32.0
 #: leave-out solutions at the last lambda and their Lambda, by target and splits
 _Last = dict[tuple[int, bytes], tuple[Solution, Array]]

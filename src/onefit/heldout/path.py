@@ -34,14 +34,14 @@ from onefit.systems import (
 
 __all__ = ["FullPath", "LeaveOutGroup", "curvature"]
 
-#: with fewer points with curvature, following saves nothing
+#: points with curvature below which reusing the last solution saves nothing
 MIN_CURVED_ROWS = 200
 #: leave-out problems solved side by side; n times this many numbers are held a few times over
 MAX_BATCH_COLUMNS = 256
 #: Newton steps that float32 CG is expected to take: for exact leave-out problems, and for the full
 #: one, whose single column makes every step of iteration wait for memory (benchmarks/ablation.py)
 FOLD_NEWTON_STEPS, FULL_NEWTON_STEPS = 2, 3
-#: splits that share a Lambda, so few that a factor of its own serves each of them better
+#: splits that share a Lambda, below which one factor for each is cheaper
 MAX_ALONE_SPLITS = 2
 
 

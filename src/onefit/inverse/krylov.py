@@ -47,14 +47,14 @@ from onefit.linalg import Arrays, arrays_of
 
 __all__ = ["KrylovSolution", "Ridged", "Watch", "bordered", "conjugate_gradients"]
 
-#: steps after which a column is given up
+#: steps after which a column is stopped
 MAX_CG_STEPS = 1000
-#: operations between two looks at the signals of the user
+#: operations between two checks for an interrupt
 MAX_UNINTERRUPTED_OPERATIONS = 2**33
-#: what rounding leaves of a residual, in units of it
+#: residual that is due to rounding, in units of rounding
 RESIDUAL_FLOOR_IN_ROUNDINGS = 64.0
 
-#: called after every step with the residuals left, relative to what they have to be
+#: called after every step with the residuals, relative to their targets
 Watch = Callable[[Array], None]
 
 

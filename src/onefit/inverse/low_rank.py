@@ -32,9 +32,9 @@ from onefit.linalg.device import Device
 
 __all__ = ["LowRank"]
 
-#: rows whose eigenvalues stand for those of K
+#: rows whose eigenvalues approximate those of K
 SPECTRUM_SAMPLE_ROWS = 500
-#: blocks without gain after which no more join
+#: blocks without gain after which no more are added
 MAX_BLOCKS_WITHOUT_GAIN = 3
 #: steps of conjugate gradients for each unit of the root of the condition number
 CG_STEPS_PER_ROOT_CONDITION = 8.0

@@ -25,7 +25,7 @@ from onefit.kernels.stationary import Gaussian, Stationary
 
 __all__ = ["Bank"]
 
-#: kernels up to which a search begins with each of them alone, too
+#: largest number of kernels for which a search also starts from each of them alone
 MAX_LISTED_KERNELS = 16
 
 

@@ -11,7 +11,7 @@ from onefit.kernels.base import Kernel, require_finite, require_gamma, require_n
 from onefit.kernels.distances import Array, Geometry, Points, as_points, row_blocks, squared_norms
 from onefit.linalg import Arrays, arrays_of
 
-#: roundings that make a digit
+#: multiple of rounding that counts as a digit
 _DIGIT = 10.0
 
 

@@ -38,7 +38,7 @@ from onefit.losses.regression import spread_of
 
 __all__ = ["EpsilonInsensitive", "Quantile"]
 
-#: the width "mad": the widest of those tried that costs about 1 % of the pinball loss at most, even
+#: the width "mad": the widest of those tried that costs at most about 1 % of the pinball loss, even
 #: where the function explains 99 % of the variance (benchmarks/scale_rule.py)
 DELTA_IN_SPREADS = 0.03
 

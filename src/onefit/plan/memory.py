@@ -27,7 +27,7 @@ __all__ = [
     "choose_fit",
 ]
 
-#: bytes that are taken without a question, which would take longer than a small fit
+#: bytes that are allocated without a check, which would take longer than a small fit
 MAX_UNASKED_BYTES = 64 * 1024**2
 #: rows up to which a fit factors its matrix (benchmarks/iterative.py, part "fits")
 MAX_FACTORED_ROWS = 6000

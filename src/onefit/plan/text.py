@@ -16,7 +16,7 @@ __all__ = ["Explanation", "announce", "explain", "explain_splits"]
 
 #: seconds from which an estimate is printed before the work begins
 MIN_ANNOUNCED_SECONDS = 60.0
-#: methods that do not give what a refit gives
+#: methods whose values differ from those of refitting
 APPROXIMATE = ("limit", "influence")
 
 

@@ -35,7 +35,7 @@ __all__ = ["RowLosses", "jackknife_error", "optimism_of_splits"]
 
 #: draws of rows for the optimism; its own noise is then a tenth of the spread of one draw
 BOOTSTRAP_DRAWS = 100
-#: rows beyond which each is drawn by itself
+#: rows beyond which each is drawn separately
 MIN_POISSON_ROWS = 200_000
 #: the counts of a Poisson distribution of mean one that 2^16 equally likely numbers stand for
 POISSON = np.searchsorted(

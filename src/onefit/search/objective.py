@@ -42,8 +42,8 @@ from onefit.search.outcome import Task
 
 __all__ = ["ByGradient", "Objective"]
 
-#: the corner of Huber's loss that stands for the absolute error, in standard deviations, and the
-#: width of the step that stands for the error rate
+#: threshold of the Huber loss that replaces the absolute error, in standard deviations, and
+#: width of the step that replaces the error rate
 ABSOLUTE_CORNER_IN_SPREADS, ERROR_STEP_WIDTH = 0.1, 0.3
 
 

@@ -28,7 +28,7 @@ Run = Callable[[list[Job]], Iterator[tuple[int, list[Outcome]]]]
 
 __all__ = ["Run", "Runner", "data_words", "fingerprint", "make_runner"]
 
-#: methods with the same values that need the same of a job: one may continue what another began
+#: methods with equal values and inputs: one may continue a journal of the other
 DIRECT = {"block", "eigen"}
 
 

@@ -39,8 +39,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-#: what the estimators' own scores are; of several levels, which it tells the pinball loss of, the
-#: values are not plain
+#: the metrics of the estimators' own scores of one prediction per target; models of several levels
+#: have the pinball loss
 DEFAULTS = {
     RegressorMixin.score: r2_score,
     KernelRegressor.score: r2_score,

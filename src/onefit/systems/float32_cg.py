@@ -40,7 +40,7 @@ ROUND_TOLERANCE = 1e-4
 #: steps of iteration, in total, that cost as much as a factor of n rows, per row
 #: (benchmarks/ablation.py)
 FACTOR_STEPS_PER_ROW = 0.06
-#: with fewer rows with curvature, a factor is always taken
+#: number of rows with curvature below which a factor is always used
 MIN_FLOAT32_CURVED_ROWS = 300
 #: entries of K that the copy sets to zero, relative to its diagonal
 DROPPED_ENTRY = 1e-12

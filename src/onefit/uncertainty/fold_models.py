@@ -18,7 +18,7 @@ from onefit.problem import Problem, Solution
 
 __all__ = ["check_memory", "leave_out", "leave_out_features"]
 
-#: inverses that cost as much as an eigendecomposition, about
+#: number of inverses that cost about as much as an eigendecomposition
 INVERSES_PER_EIGENDECOMPOSITION = 8
 #: matrices of n rows beside K, and columns of n rows per split and target and per new row, that
 #: intervals hold at once; measured allocations of the squared loss stay below

@@ -45,7 +45,7 @@ __all__ = [
     "warn_of_drift",
 ]
 
-#: the most blocks that are left out in turn, of groups, and for metrics without a formula
+#: largest number of blocks left out in turn, of groups and for metrics without a formula
 MAX_JACKKNIFE_BLOCKS = 50
 #: seed of the draws for the optimism, so that a search gives the same numbers again
 OPTIMISM_SEED = 0

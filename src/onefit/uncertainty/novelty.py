@@ -36,7 +36,7 @@ from onefit.kernels import Kernel
 
 __all__ = ["Novelty", "TrainingRows", "find_reach", "nearest", "novelty"]
 
-#: numbers of a matrix of distances
+#: largest number of entries of a matrix of distances
 MAX_KERNEL_ELEMENTS = 2**24
 
 

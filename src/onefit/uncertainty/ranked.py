@@ -21,7 +21,7 @@ from onefit.folds import Folds, leave_one_out
 
 __all__ = ["Ranked", "choose_folds", "group_codes"]
 
-#: folds of "cv+" where neither the caller nor a search says how many
+#: folds of "cv+" if neither the caller nor a search gives a number
 DEFAULT_FOLDS = 10
 
 
