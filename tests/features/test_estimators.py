@@ -236,7 +236,7 @@ def test_other_refusals(data):
     machine = KernelRegressor(approximation=Nystrom(20))
     with pytest.raises(ValueError, match="influence needs the whole kernel matrix"):
         influence(machine, X, y)
-    with pytest.raises(ValueError, match="takes a system for every row"):
+    with pytest.raises(ValueError, match="needs a system for every row"):
         KernelSearchCV(
             clone(machine).set_params(loss="huber"), {"lam": [1e-3]}, criterion="loo"
         ).fit(X, y)

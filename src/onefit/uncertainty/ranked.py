@@ -76,7 +76,7 @@ class Ranked:
                     "have; for new rows of the same groups pass best_estimator_ of the search"
                 )
             raise ValueError(
-                f"alpha={alpha:g} asks for more than {self.units:g} {self.unit} can say: use alpha "
+                f"alpha={alpha:g} asks for more than {self.units:g} {self.unit} allow: use alpha "
                 f"of at least {least:.4g}, or {more}"
             )
         return float(alpha)
