@@ -1,6 +1,6 @@
 """Pooled metrics of all candidates, from the statistics of the rows.
 
-A *pooled* metric (:mod:`onefit.scoring.metric`) is that of all held-out rows at once. The mean over
+A *pooled* metric (:class:`onefit.scoring.Metric`) is that of all held-out rows at once. The mean over
 splits is another number: for the root mean squared error a smaller one the smaller the splits are,
 since the root is concave (of single rows, the mean of the roots is the mean absolute error).
 
