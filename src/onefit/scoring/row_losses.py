@@ -1,8 +1,8 @@
 """Pooled metrics of all candidates, from the statistics of the rows.
 
-A *pooled* metric (:class:`onefit.scoring.Metric`) is that of all held-out rows at once. The mean over
-splits is another number: for the root mean squared error a smaller one the smaller the splits are,
-since the root is concave (of single rows, the mean of the roots is the mean absolute error).
+A *pooled* metric (:class:`onefit.scoring.Metric`) is that of all held-out rows at once. It differs
+from the mean over splits: for the root mean squared error, that mean decreases with the size of
+the splits, since the root is concave (for single rows it is the mean absolute error).
 
 From the statistics of the rows of every candidate follow, without another prediction,
 
