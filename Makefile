@@ -74,7 +74,7 @@ docs/figures/%/.drawn: papers/figures/%.py papers/figures/common.py $(DRAWN_FROM
 	$(ONE_THREAD) $(BIN)/python $< $(@D)
 	@touch $@
 
-release-check: $(VENV)/.created  ## build sdist and wheel, install them elsewhere, run doctests and demo there
+release-check: $(VENV)/.with-dev  ## build sdist and wheel, install the wheel elsewhere, run demo and tests of the sdist
 	$(BIN)/python tools/release_check.py
 
 browser:  ## Debian's chromium, for the tests of the report (as root)

@@ -34,6 +34,7 @@ SCRIPTS = (
     "pipelines",
     "fallback",
     "plan_choice",
+    "plan_times",
     "minutes",
     "scaling_dask",
     "dask_designs",

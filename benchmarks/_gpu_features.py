@@ -58,7 +58,7 @@ def features(flags) -> list[dict]:
 
         with clocks(_whole() + (_phases() if flags.clocks else []), spent):
             seconds, peak, search = timed(run)
-        engine = sum(sum(spent.pop(label)) for _, _, label in _whole())
+        engine = sum(sum(spent.pop(label)) for label in {label for *_, label in _whole()})
         found.append(
             {
                 "loss": loss,
@@ -111,9 +111,12 @@ def _agreement(flags, loss: str, n: int, components: int) -> dict:
 
 def _whole():
     """Landmarks, features, machines, held-out values and bounds; the rest are checks and scores."""
+    from onefit.features.any_loss import PrimalPrepared
+    from onefit.features.squared import GramPrepared
     from onefit.search import job
 
-    return [(job, "_matrix", "landmarks"), (job, "_predicted", "held-out values")]
+    methods = [(one, "predict", "held-out values") for one in (GramPrepared, PrimalPrepared)]
+    return [(job, "_matrix", "landmarks"), *methods]
 
 
 def _phases():

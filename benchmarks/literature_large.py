@@ -22,8 +22,8 @@ from sklearn.model_selection import KFold
 
 from benchmarks.literature import RESULTS, load
 from onefit import KernelRegressor, KernelSearchCV
+from onefit.auto.extend import fit_growing
 from onefit.auto.rules import choose_grid
-from onefit.search.extend import fit_growing
 
 SETS = ("power20", "kin8nm20", "pol10", "bike10", "elevators10", "protein10")
 KERNELS = ("laplacian", "matern32", "rbf")

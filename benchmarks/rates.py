@@ -40,6 +40,7 @@ def host_actions(n: int) -> dict[str, tuple[Callable[[], Any], str, tuple[float,
     from onefit import linalg
     from onefit.kernels import Gaussian
     from onefit.linalg.partial_eigh import PartialEigh
+    from onefit.linalg.reduced import Tridiagonal
 
     random = np.random.default_rng(0)
     A = random.standard_normal((n, n))
@@ -58,6 +59,7 @@ def host_actions(n: int) -> dict[str, tuple[Callable[[], Any], str, tuple[float,
         "eigh": (
             lambda: PartialEigh.decompose(linalg.fortran(M)), "eigendecomposition", (n,),
         ),
+        "tridiagonal": (lambda: Tridiagonal(linalg.fortran(M)), "tridiagonal", (n,)),
         "pass": (lambda: np.multiply(M, 2.0, out=out), "passes", (n * n,)),
         "gather": (lambda: M[np.ix_(order, order)], "gathers", (n * n,)),
         "entry": (lambda: Gaussian(0.1)(X), "entries", (n * n,)),

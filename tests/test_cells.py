@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
+from sklearn.metrics import r2_score
 from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -37,9 +38,19 @@ def test_copies_of_a_row_share_a_cell(data):
     X = np.repeat(data[0][:7], 60, axis=0)
     for rows in drawn(X, 50).cells(X):
         assert not np.isin(X[rows], np.delete(X, rows, axis=0)).all(axis=1).any()
+    assert len(drawn(X, 50).cells(X)) == 7
+    # three of four rows are at the largest projection
+    X = np.repeat([[0.0], [1.0]], [75, 225], axis=0)
+    assert sorted(map(len, drawn(X).cells(X))) == [75, 225]
     constant = np.ones((300, 2))
     (only,) = drawn(constant).cells(constant)
     assert only.size == 300
+
+
+def test_cells_are_those_of_the_halves_that_were_drawn():
+    """Of 101 rows 51 are below or at the median: they are halved again, the other 50 are not."""
+    X = np.random.default_rng(0).normal(size=(101, 2))
+    assert sorted(map(len, drawn(X, 50).cells(X))) == [25, 26, 50]
 
 
 def refitted(search, X, Y, splits, weight=None):
@@ -82,6 +93,41 @@ def test_groups_stay_together(data):
     ).fit(X, y, groups=groups)
     expected = refitted(search, X, y, list(GroupKFold(3).split(X, y, groups)))
     np.testing.assert_allclose(search.heldout_predictions_, expected, atol=1e-9)
+
+
+def test_rows_that_no_split_tests_do_not_count(data):
+    X, y = data
+    splits = list(KFold(4, shuffle=True, random_state=0).split(X))[:3]
+    search = CellSearchCV(KernelRegressor(), GRID, cell_size=150, n_partitions=2, cv=splits)
+    search.fit(X, y)
+    tested = np.concatenate([test for _, test in splits])
+    held = search.heldout_predictions_
+    np.testing.assert_allclose(held[tested], refitted(search, X, y, splits)[tested], atol=1e-9)
+    assert np.isnan(np.delete(held, tested)).all()
+    assert search.best_score_ == pytest.approx(r2_score(y[tested], held[tested]))
+
+
+def test_a_candidate_is_exact_if_it_is_in_every_cell(data):
+    """Small penalties are beyond what can be certified; in some cells first."""
+    X, y = data
+    grid = {"gamma": [0.5], "lam": np.logspace(-14, -8, 40)}
+    search = CellSearchCV(KernelRegressor(), grid, cell_size=150, n_partitions=1).fit(X, y)
+    exact = np.array(
+        [
+            KernelSearchCV(KernelRegressor(), grid, cv=own, refit=False)
+            .fit(X[rows], y[rows])
+            .cv_results_["exact"]
+            for rows in search.partitions_[0].cells(X)
+            for own in [_splits_of(rows, KFold(5).split(X))]
+        ]
+    )
+    assert (exact.any(axis=0) & ~exact.all(axis=0)).any()
+    np.testing.assert_array_equal(search.cv_results_["exact"], exact.all(axis=0))
+
+
+def _splits_of(rows, splits):
+    place = {row: i for i, row in enumerate(rows)}
+    return [[[place[i] for i in part if i in place] for part in one] for one in splits]
 
 
 def test_one_cell_is_an_ordinary_search(data):

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import check_grad
+from scipy.optimize import check_grad, minimize_scalar
 from scipy.stats import multivariate_normal
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from onefit.evidence_scales import PRIOR, EvidenceScales, negative_evidence
+from onefit.evidence_scales import EvidenceScales, negative_evidence
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_value_and_gradient(data):
     Y = (Y - Y.mean(axis=0)) / Y.std(axis=0)
     points = np.array([[-1.0, -2.0, -0.5, -3.0, -2.0], [0.3, -1.0, -2.5, -0.2, -4.0]])
     found = [negative_evidence(p, X, Y)[0] for p in points]
-    prior = [PRIOR / 2 * np.sum((p[:-1] - p[:-1].mean()) ** 2) for p in points]
+    prior = [0.25 * np.sum((p[:-1] - p[:-1].mean()) ** 2) for p in points]
     wanted = [density(p, X, Y[:, 0]) + density(p, X, Y[:, 1]) for p in points]
     assert found[1] - found[0] == pytest.approx(np.diff(wanted)[0] + np.diff(prior)[0])
     for p in points:
@@ -40,6 +40,33 @@ def test_value_and_gradient(data):
             lambda q: negative_evidence(q, X, Y)[0], lambda q: negative_evidence(q, X, Y)[1], p
         )
         assert error < 1e-4 * np.abs(slope).max()
+
+
+def objective(p, X, y):
+    """Minus the logarithm of density and prior."""
+    return density(p, X, y) + 0.25 * np.sum((p[:-1] - p[:-1].mean()) ** 2)
+
+
+@pytest.mark.parametrize("n", [70, 600])
+def test_no_other_scales_have_a_larger_density(n):
+    """Of many rows the scales are those of 500, drawn at random."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, 3))
+    y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.05 * random.normal(size=n)
+    rows = np.sort(np.random.default_rng(0).permutation(n)[:500])
+    own, targets = X[rows], (y - y.mean())[rows] / y.std()
+    scales = EvidenceScales().fit(X, y).scales_
+    logs = 2 * np.log(scales)
+    noise = minimize_scalar(
+        lambda v: objective(np.r_[logs, v], own, targets),
+        bounds=(-14, 3), method="bounded", options={"xatol": 0.3},
+    )  # fmt: skip
+    for column in range(3):
+        for step in (-0.7, 0.7):
+            other = logs + step * (np.arange(3) == column)
+            assert objective(np.r_[other, noise.x], own, targets) > noise.fun
+    both = EvidenceScales().fit(X, np.column_stack([y, np.ones(n), -y])).scales_
+    assert both[0] > 2 * both[2]
 
 
 def test_columns_that_matter_have_the_larger_scales(data):

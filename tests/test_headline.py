@@ -138,6 +138,16 @@ def test_the_lead_is_paired_by_rows():
     assert found.interval[0] < found.baseline  # which the score's own interval would not tell
 
 
+def test_the_lead_is_less_the_optimism():
+    noise = np.random.default_rng(0).normal(size=y.size)
+    grid = {"gamma": [0.01, 0.1, 1.0, 10.0], "lam": [1e-4, 1e-3, 1e-2, 1e-1, 1.0]}
+    search = KernelSearchCV(KernelRegressor(), grid, scoring="neg_mean_squared_error")
+    found = search.fit(X, noise).headline_
+    assert found.optimism > 0.0
+    gain = found.score - found.baseline
+    assert sum(found.lead) / 2 == pytest.approx(gain - found.optimism)
+
+
 def test_select_warns_where_there_is_nothing_to_choose_by():
     draw = np.random.default_rng(0)
     noise = draw.normal(size=80)
@@ -204,6 +214,8 @@ def test_several_targets_and_weights_of_rows():
     search.fit(X, both, sample_weight=weight)
     found = search.headline_
     assert found.score == pytest.approx(search.best_score_, rel=1e-6)
+    held = search.heldout_.predictions
+    assert found.r2 == pytest.approx(r2_score(both, held, sample_weight=weight))
     assert found.interval[0] < found.score < 1.0
 
 

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import KFold, TimeSeriesSplit
+from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 from sklearn.model_selection import learning_curve as refitted
 from watched import Refused
 
@@ -66,6 +66,28 @@ def test_small_and_large_ridges_equal_refits(lam, fit_intercept):
     curve = learning_curve(model, X, Y, random_state=0, **options)
     np.testing.assert_allclose(curve.test_scores, test, rtol=1e-6)
     np.testing.assert_allclose(curve.train_scores, train, rtol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"lam": 1e-7}])
+def test_many_rows_equal_refits(options):
+    """Where iterations for all large parts pay, and at a small ridge, where they do not."""
+    random = np.random.default_rng(1)
+    rows = random.normal(size=(600, 3))
+    Y = np.column_stack([rows[:, 0] ** 2 + random.normal(size=600), 1e3 * rows[:, 1] + 5.0])
+    model = KernelRegressor(**{"gamma": 3.0, "lam": 0.1, **options})
+    orders = {"cv": KFold(5), "train_sizes": [100, 300, 400, 450, 480]}
+    _, train, test = refitted(model, rows, Y, shuffle=True, random_state=0, **orders)
+    curve = learning_curve(model, rows, Y, random_state=0, **orders)
+    np.testing.assert_allclose(curve.test_scores, test, atol=1e-8)
+    np.testing.assert_allclose(curve.train_scores, train, atol=1e-8)
+
+
+def test_all_orders_of_a_split_end_with_the_same_model():
+    model = KernelRegressor(gamma=0.7, lam=0.05)
+    curve = learning_curve(model, X, U, cv=KFold(3), n_permutations=2, random_state=0)
+    np.testing.assert_allclose(curve.test_scores[-1, :3], curve.test_scores[-1, 3:], rtol=1e-12)
+    expected = [clone(model).fit(X[a], U[a]).score(X[b], U[b]) for a, b in KFold(3).split(X)]
+    np.testing.assert_allclose(curve.test_scores[-1, :3], expected, rtol=1e-9)
 
 
 def test_single_precision_data_equal_refits():
@@ -140,6 +162,16 @@ def test_evidence_is_the_density_of_the_targets(fit_intercept):
         np.testing.assert_allclose(found[m - 2], expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("first", [3.1, 0.0])
+def test_the_evidence_of_equal_targets_is_infinite(first):
+    """Of targets that equal their mean, which the best scale of zero explains without error."""
+    targets = np.where(np.arange(60) < 20, first, U)
+    model = KernelRegressor(gamma=0.7, lam=0.3, scaling="total")
+    found = expanding_window(model, X, targets).log_evidence
+    assert (found[:19] == np.inf).all()
+    assert np.isfinite(found[19:]).all()
+
+
 @pytest.mark.parametrize("scaling", ["mean", "total"])
 @pytest.mark.parametrize("gap", [0, 3])
 def test_windows_of_a_regression_equal_refits(scaling, gap):
@@ -167,7 +199,7 @@ def test_windows_of_a_classification_equal_refits():
     ("call", "message"),
     [
         (lambda: expanding_window(KernelRegressor(), X, U), "scaling='total'"),
-        (lambda: expanding_window(KernelRegressor(Huber(1.0)), X, U), "squared loss"),
+        (lambda: expanding_window(KernelRegressor(Huber(1.0)), X, U), "loss='squared'"),
         (lambda: heldout_windows(KernelRegressor(Huber(1.0)), X, U, TimeSeriesSplit(3)),
          "heldout_predict"),
         (lambda: heldout_windows(KernelRegressor(), X, U, KFold(3)), "split 0"),
@@ -188,18 +220,54 @@ def test_a_search_lends_its_winner_and_permutations_widen_the_band():
     search = KernelSearchCV(KernelRegressor(gamma=0.7), {"lam": [1e-3, 1e-1]}).fit(X, U)
     curve = learning_curve(search, X, U, n_permutations=3, random_state=0)
     assert curve.test_scores.shape == (10, 15)
-    low, high = curve.band()
-    assert (low <= high).all()
+    for level in (0.8, 0.5):
+        tails = [(1 - level) / 2, (1 + level) / 2]
+        wanted = np.quantile(curve.test_scores, tails, axis=1)
+        np.testing.assert_allclose(curve.band(level), wanted)
+    np.testing.assert_array_equal(curve.band(), curve.band(0.8))
+
+
+def test_groups_are_for_the_splitter():
+    groups, model = np.arange(60) // 4, KernelRegressor(gamma=0.7, lam=0.05)
+    found = learning_curve(model, X, U, cv=GroupKFold(3), groups=groups, random_state=0)
+    splits = list(GroupKFold(3).split(X, U, groups))
+    expected = learning_curve(model, X, U, cv=splits, random_state=0)
+    np.testing.assert_array_equal(found.test_scores, expected.test_scores)
+
+
+def test_the_error_is_the_largest_of_all_splits():
+    model, splits = KernelRegressor(Huber(0.3), gamma=0.7, lam=1e-4), list(KFold(5).split(X))[::-1]
+    errors = [
+        learning_curve(model, X, U, cv=splits[:k], train_sizes=[48], random_state=0).error
+        for k in range(1, 6)
+    ]
+    assert errors == sorted(errors)
+    assert errors[-1] > errors[0] > 0.0
+
+
+def test_windows_of_rows_in_any_order_equal_refits():
+    model = KernelRegressor(gamma=0.7, lam=0.05)
+    splits = [(np.arange(20), np.array([33, 25, 28])), (np.arange(40), np.array([59, 41]))]
+    found = heldout_windows(model, X, U, splits)
+    for mine, (train, test) in zip(found.by_fold, splits, strict=True):
+        expected = clone(model).fit(X[train], U[train]).predict(X[test])
+        np.testing.assert_allclose(mine, expected, atol=1e-10)
 
 
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
         (KernelRegressor(), {"n_permutations": 0}, "n_permutations"),
-        (KernelRegressor(kernel="precomputed"), {}, "precomputed"),
         (KernelRegressor(), {"train_sizes": [1, 5]}, "train_sizes"),
         (KernelRegressor(approximation="nystrom"), {}, "approximation"),
         (KernelSearchCV(KernelRegressor(), {"lam": [1.0]}), {}, "fitted search"),
+        (
+            KernelSearchCV(KernelRegressor(), {"lam": [1.0]}).fit(
+                X, U, sample_weight=np.arange(60) % 2 + 1.0
+            ),
+            {},
+            "search was fitted with sample_weight",
+        ),
     ],
 )
 def test_refusals_say_what_to_do(model, options, message):
@@ -207,10 +275,27 @@ def test_refusals_say_what_to_do(model, options, message):
         learning_curve(model, X, U, **options)
 
 
+@pytest.mark.parametrize("loss", ["squared", "log"])
+def test_balanced_class_weights_are_refused_where_all_are_one(loss):
+    """They are one on all rows, but not on the first rows of an order."""
+    y = np.arange(60) % 2
+    with pytest.raises(ValueError, match="class_weight='balanced'; set class_weight=None"):
+        learning_curve(KernelClassifier(loss, class_weight="balanced"), X, y)
+
+
 def test_progress_is_a_line_for_each_order_of_a_split(capsys):
     learning_curve(KernelRegressor(), X, U, cv=2, n_permutations=2, verbose=1)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["[1/4]", "[2/4]", "[3/4]", "[4/4]"]
+
+
+def test_progress_of_windows_is_a_line_for_each_split(capsys):
+    heldout_windows(KernelRegressor(), X, U, TimeSeriesSplit(3), verbose=1)
+    assert capsys.readouterr().out.splitlines() == [
+        "[1/3] 15 rows",
+        "[2/3] 30 rows",
+        "[3/3] 45 rows",
+    ]
 
 
 @pytest.mark.parametrize(

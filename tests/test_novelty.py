@@ -75,7 +75,10 @@ def test_new_groups_are_compared_as_groups():
     Z = centre[names] + 0.01 * random.normal(size=(80, 2))
     search = KernelSearchCV(KernelRegressor(), {"lam": [1e-2]}, cv=GroupKFold(5))
     search.fit(Z, Z[:, 0], groups=names)
-    assert novelty(search, centre[20:]).far.mean() < 0.5
+    found = novelty(search, centre[20:])
+    assert found.far.mean() < 0.5
+    assert found.units == 20
+    assert found.expected == pytest.approx(10 / 21)
     assert novelty(search.best_estimator_, centre[20:]).far.all()
 
 

@@ -15,7 +15,7 @@ from watched import Refused
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.config import config_context
 from onefit.features import Nystrom
-from onefit.losses import Huber
+from onefit.losses import Huber, Quantile
 from onefit.permutation import permutation_test
 from onefit.scoring import Metric
 from onefit.search import Interval
@@ -172,6 +172,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_a_kernel_matrix_is_buil
     ("one", "options", "message"),
     [
         (search(KernelRegressor(Huber(1.0))), {}, "linear in the targets"),
+        (search(KernelRegressor(Quantile([0.2, 0.8]))), {}, "loss=Quantile.*linear in the targets"),
         (search(KernelRegressor(), scoring="neg_max_error"), {}, "neg_max_error"),
         (search(KernelRegressor()), {"n_permutations": 0}, "n_permutations"),
         (search(KernelRegressor(), criterion="gcv"), {}, "criterion"),

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -465,7 +466,7 @@ def test_what_is_small_is_not_asked_about(monkeypatch):
     def ask() -> float:
         raise AssertionError("the system was asked")
 
-    monkeypatch.setattr(memory_module.psutil, "virtual_memory", ask)
+    monkeypatch.setattr(psutil, "virtual_memory", ask)
     plan.check_fit(Workload(1000, 1, ()))
     plan.check_method(kfold(1000, 5, 1), "eigen")
     with pytest.raises(AssertionError, match="asked"):
@@ -484,21 +485,21 @@ def test_a_fit_and_a_named_method_are_refused_with_advice(one_gib):
     plan.check_method(replace(work, given=True), "mine")
 
 
-def test_the_tightest_limit_counts(monkeypatch):
-    machine = type("Memory", (), {"available": 100})
-    monkeypatch.setattr(memory_module.psutil, "virtual_memory", lambda: machine)
-    monkeypatch.setattr(memory_module, "cgroup_room", lambda: 70.0)
-    monkeypatch.setattr(memory_module, "address_room", lambda: 30.0)
-    assert plan.available_memory() == 30.0
-    assert plan.available_memory(processes=2) == 60.0
-    assert plan.available_memory(processes=3) == 70.0
-    monkeypatch.setattr(memory_module, "cgroup_room", lambda: math.inf)
-    assert plan.available_memory(processes=9) == 100.0
+def test_the_tightest_limit_counts(monkeypatch, free_memory):
+    resource = pytest.importorskip("resource")
+    used = psutil.Process().memory_info().vms
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (used + 2**25, used + 2**30))
+    free_memory(100.0)
+    assert plan.available_memory() == 100.0
+    free_memory(2.0**50)
+    assert 0.9 * 2**25 <= plan.available_memory() <= 2**25
+    assert 1.8 * 2**25 <= plan.available_memory(processes=2) <= 2**26
+    assert plan.available_memory(processes=2**30) <= memory_module.cgroup_room()
 
 
 def test_the_address_space_limit_is_read(monkeypatch):
     resource = pytest.importorskip("resource")
-    used = memory_module.psutil.Process().memory_info().vms
+    used = psutil.Process().memory_info().vms
     monkeypatch.setattr(resource, "getrlimit", lambda _: (used + 10 * GIB, used + 20 * GIB))
     assert memory_module.address_room() == pytest.approx(10 * GIB, rel=0.05)
     unlimited = resource.RLIM_INFINITY

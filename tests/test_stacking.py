@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics import r2_score
 from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.model_selection import (
     GroupKFold,
@@ -194,6 +195,49 @@ def test_sample_weights_in_fits_and_weights(data):
     assert model.stack_.crossfit_error == pytest.approx(found)
 
 
+def test_a_stack_of_weighted_rows_is_fitted_and_judged_with_them(data):
+    X, y = data
+    s = np.random.default_rng(0).uniform(0.2, 3.0, size=y.size)
+    s[:5] = 0.0
+    model = stacked(plain_search(), X, y, sample_weight=s)
+    X_new = make_friedman1(20, n_features=5, random_state=1)[0]
+    wanted = sum(
+        w * KernelRegressor(fit_intercept=False, **p).fit(X, y, s).predict(X_new)
+        for w, p in zip(model.stack_.weights[0], model.cv_results_["params"], strict=True)
+        if w
+    )
+    assert model.predict(X_new) == pytest.approx(wanted, abs=1e-9)
+    held = model.stack_.crossfit_predictions
+    assert model.headline_.r2 == pytest.approx(r2_score(y, held, sample_weight=s))
+
+
+def test_bounds_are_the_weighted_sums_of_those_of_the_members(data):
+    X, y = data
+    grid = {"gamma": [0.3], "lam": [1e-4, 1e-2]}
+    search = KernelSearchCV(KernelRegressor(loss="huber"), grid, cv=CV).fit(X, y)
+    model = stack(search, X, y)
+    weights, params = model.stack_.weights[0], search.cv_results_["params"]
+    assert 0.1 < weights[0] < 0.9
+    errors = [search.heldout(i).error for i in range(2)]
+    np.testing.assert_allclose(model.heldout_.error, weights @ errors)
+    fits = [KernelRegressor(loss="huber", **p).fit(X, y).error_ for p in params]
+    (member,) = model.best_estimator_.members_
+    assert member.error_ > 0.5 * weights @ fits
+
+
+def test_huber_weights_leave_out_rows_of_weight_zero():
+    random = np.random.default_rng(0)
+    F, s = random.normal(size=(60, 6)), np.ones(60)
+    F[:25] *= 50.0
+    s[:25] = 0.0
+    best = np.abs(F[25:, np.abs(F[25:]).sum(axis=0).argmin()])
+    rows = np.minimum(1.0, 2 * 1.4826 * np.median(best) / best)
+    assert rows.min() < 0.8
+    padded = np.r_[np.zeros(25), rows]
+    wanted = weights_of(F, np.zeros(60), padded, kernels=range(6))
+    assert stack_weights(F, s, "huber") == pytest.approx(wanted, abs=1e-12)
+
+
 def test_huber_weights_of_rows(data):
     X, y = data
     y = y.copy()
@@ -258,6 +302,12 @@ def test_precomputed_and_groups(data):
     one, other = stacked(given, K, y, groups=groups), stacked(named, X, y, groups=groups)
     assert one.stack_.weights[0] == pytest.approx(other.stack_.weights[0])
     assert one.predict(K) == pytest.approx(other.predict(X))
+    # the standard error of the score is that of splits, which keep groups together
+    held, n = one.stack_.crossfit_predictions, np.arange(y.size)
+    left = [np.setdiff1d(n, test) for _, test in GroupKFold(5).split(X, y, groups)]
+    scores = np.array([r2_score(y[rows], held[rows]) for rows in left])
+    expected = np.sqrt(4 * scores.var())
+    assert one.headline_.standard_error == pytest.approx(expected)
 
 
 def test_in_cross_validation_of_scikit_learn(data):

@@ -229,6 +229,26 @@ def test_a_copy_of_an_updated_model_keeps_the_settings_of_the_first_fit():
     check(copied, model.remove_rows([0]))
 
 
+def dented(A, B):
+    """Distances enter with both signs: not a positive semidefinite kernel."""
+    d = np.square(A[:, None] - B).sum(axis=2)
+    return np.exp(-d) - 0.5 * np.exp(-0.25 * d)
+
+
+def test_an_indefinite_kernel_is_measured_as_by_a_fit():
+    few = 3.0 * np.arange(5.0)[:, None] + np.zeros(3)
+    targets = few[:, 0]
+    everything = np.vstack([few, X]), np.append(targets, y)
+    model = KernelRegressor(kernel=dented, lam=1e-3, fit_intercept=False).fit(few, targets)
+    for again in (clone(model).fit, lambda *_: model.add_rows(X, y)):
+        with pytest.raises(ValueError, match="the kernel matrix is indefinite"):
+            again(*everything)
+    model.set_params(lam=0.1).fit(few, targets)  # so large that the problem has a minimiser
+    model.add_rows(X, y)
+    check(model, clone(model).fit(*everything))
+    assert model.error_ >= 0.95 * clone(model).fit(*everything).error_
+
+
 class _Interrupted(Huber):
     """Raises KeyboardInterrupt when its gradient is computed, once it is armed."""
 
@@ -279,6 +299,10 @@ def fitted(**params):
         (lambda: fitted().add_rows(X[:1], y[:1], sample_weight=[-1.0]), "negative"),
         (lambda: fitted().add_rows(X, np.column_stack([y, y])), "same number of columns"),
         (lambda: fitted(approximation="nystrom").add_rows(X, y), "approximation"),
+        (
+            lambda: KernelRegressor(kernel="precomputed").fit(X @ X.T, y).add_rows(X @ X.T, y),
+            "a KernelRegressor with kernel='precomputed' does not hold",
+        ),
         (lambda: heldout_predict(fitted(approximation="nystrom")), "approximation"),
         (lambda: heldout_predict(fitted(), None, y), "without X pass a fitted estimator alone"),
         (lambda: heldout_predict(KernelRegressor()), "not fitted"),
@@ -289,6 +313,18 @@ def fitted(**params):
         (
             lambda: KernelClassifier().fit(X, labels).remove_rows(np.flatnonzero(labels == "c")),
             "no row of class 'c'",
+        ),
+        (
+            lambda: (
+                KernelClassifier()
+                .fit(
+                    X,
+                    labels,
+                    sample_weight=np.where(np.cumsum(labels == "c") > 2, labels != "c", 1),
+                )
+                .remove_rows(np.flatnonzero(labels == "c")[:2])
+            ),
+            "no row of class 'c'",  # whose other rows have weight zero
         ),
     ],
 )

@@ -1,7 +1,13 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, cross_val_predict
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    ShuffleSplit,
+    cross_val_predict,
+)
 from watched import Refused
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
@@ -138,6 +144,15 @@ def test_a_search_lends_its_winner_and_its_splits():
     np.testing.assert_allclose(found.values, expected.values)
     predicted = cross_val_predict(best, X, U, cv=cv)
     np.testing.assert_allclose(found.score, -np.square(U - predicted).mean(), atol=1e-10)
+
+
+@pytest.mark.parametrize("values", [removal_values, shapley_values])
+def test_groups_are_for_the_splitter(values):
+    options = {} if values is removal_values else {"n_permutations": 2, "random_state": 0}
+    found = values(REGRESSION, X, U, cv=GroupKFold(3), groups=PATIENTS, **options)
+    splits = list(GroupKFold(3).split(X, U, PATIENTS))
+    expected = values(REGRESSION, X, U, cv=splits, **options)
+    np.testing.assert_array_equal(found.values, expected.values)
 
 
 def test_flipped_labels_have_the_least_values():

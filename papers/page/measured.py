@@ -73,12 +73,12 @@ def evidence(paper: str, start: str, setting: str = "", folder: Path = EXPERIMEN
     return found.evidence if found else MISSING
 
 
-def tally(paper: str, folder: Path = EXPERIMENTS) -> dict[str, int]:
+def tally(verdicts: list[Verdict]) -> dict[str, int]:
     """How many claims held in the main reading, in a variant only, not, or could not be tested."""
     claims: dict[tuple[str, str], list[str]] = {}
-    for found in verdicts_of(paper, folder):
+    for found in verdicts:
         claims.setdefault((found.where, found.claim), []).append(found.verdict)
-    first = [verdicts[0] for verdicts in claims.values()]
+    first = [several[0] for several in claims.values()]
     later = [v[0] != HELD and HELD in v for v in claims.values()]
     return {
         "held": first.count(HELD),
@@ -97,7 +97,7 @@ def overview(folder: Path = EXPERIMENTS) -> str:
         if not results.all:
             rows.append([link, "not committed at this version", *[""] * 7])
             continue
-        claims = [str(n) for n in tally(paper, folder).values()]
+        claims = [str(n) for n in tally(verdicts_of(paper, folder)).values()]
         counts = agreement(results, Published(paper), _module(paper).COMPARED).counts()
         cells, *agree = counts.values()
         shown = [f"{n} ({n / cells:.0%})" if cells else "-" for n in agree]

@@ -294,38 +294,29 @@ def test_one_real_replicate(data_dir):
     assert abs(errors["exact-5CV"] - paper.mean) < 2 * paper.sd
 
 
-def test_command_line(monkeypatch):
-    called = []
-    monkeypatch.setattr(command, "reproduce", lambda **given: called.append(given))
-    command.main(["icml2014", "--full", "--data", "d", "--jobs", "2", "--out", "o"])
-    command.main(["all", "--replicates", "3"])
-    assert [tuple(given.values()) for given in called] == [
-        ("icml2014", "full", "d", 2, "o", None, False),
-        ("all", "quick", None, 1, None, 3, False),
-    ]
+def test_command_line(tmp_path):
+    command.main(["ieice2019", "--jobs", "2", "--replicates", "1", "--out", str(tmp_path)])
+    asked = "- command: `onefit-papers ieice2019 --quick --jobs 2 --replicates 1`\n"
+    assert asked in (tmp_path / "results.md").read_text()
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "sentence"),
+    ("arguments", "error", "sentence"),
     [
-        (ValueError("no such set"), 2, "no such set"),
-        (FileNotFoundError("no such folder"), 2, "no such folder"),
-        (RuntimeError("not committed"), 1, "not committed"),
-        (KeyboardInterrupt(), 130, "interrupted"),
+        (["--replicates", "0"], ValueError, "replicates must be at least 1"),
+        (["--data", "no such folder"], FileNotFoundError, "no such folder"),
     ],
-    ids=repr,
 )
-def test_errors_are_a_sentence_and_an_exit_code(error, code, sentence, monkeypatch, capsys):
-    def fail(**_):
-        raise error
-
-    monkeypatch.setattr(command, "reproduce", fail)
+def test_errors_are_a_sentence_and_an_exit_code(arguments, error, sentence, tmp_path, capsys):
+    arguments = ["ieice2019", "--out", str(tmp_path), *arguments]
     with pytest.raises(SystemExit) as end:
-        command.main(["all"])
-    assert end.value.code == code
-    assert capsys.readouterr().err.startswith(f"onefit-papers: {sentence}")
-    with pytest.raises(type(error)):
-        command.main(["all", "--traceback"])
+        command.main(arguments)
+    assert end.value.code == command.USAGE
+    told = capsys.readouterr().err
+    assert told.startswith("onefit-papers: ")
+    assert sentence in told
+    with pytest.raises(error):
+        command.main([*arguments, "--traceback"])
 
 
 @pytest.mark.slow

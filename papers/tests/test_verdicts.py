@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
+from made_up import unit_of
 
 from onefit_papers import (
     ecml2014,
@@ -187,13 +190,18 @@ def _jmlr_rows(least=1.0, spoilt=3.0, huber=1.0):
     return _rows("1", values)
 
 
+@cache
+def _toy_rows():
+    """The figures of one sample, which other claims rest on."""
+    return jmlr2008_toy.measure(unit_of("jmlr2008", kind="toy"))
+
+
 def _jmlr(rows, start):
-    found = jmlr2008_verdicts.verdicts(Results(rows), Published("jmlr2008"))
+    found = jmlr2008_verdicts.verdicts(Results([*rows, *_toy_rows()]), Published("jmlr2008"))
     return [v for v in found if v.claim.startswith(start)]
 
 
-def test_jmlr_similar_and_large_benefits(monkeypatch):
-    monkeypatch.setattr(jmlr2008_verdicts.toy, "verdicts", lambda results: [])
+def test_jmlr_similar_and_large_benefits():
     similar, benefit = "Without outliers the Huber", "With outliers the benefit"
     assert [v.verdict for v in _jmlr(_jmlr_rows(), similar)] == ["held"]
     assert [v.verdict for v in _jmlr(_jmlr_rows(huber=1.2), similar)] == ["not held"]

@@ -10,7 +10,10 @@ from sklearn.utils import get_tags, indexable
 
 from onefit._types import Array
 
-__all__ = ["n_rows", "select_params", "select_rows", "split_rows"]
+__all__ = ["draw_rows", "n_rows", "select_params", "select_rows", "split_rows"]
+
+#: rows of each class in a sample at least, where there are so many
+MIN_CLASS_ROWS = 20
 
 
 def n_rows(X: Any) -> int:
@@ -57,3 +60,17 @@ def select_params(X: Any, params: dict[str, Any], rows: Array) -> dict[str, Any]
     return {
         name: select_rows(value, rows) if by_row(value) else value for name, value in params.items()
     }
+
+
+def draw_rows(labels: Any, n: int, size: int, seed: int = 0) -> Array:
+    """A random sample of n rows, in their order; with ``labels`` some of every class."""
+    random = np.random.default_rng(seed)
+    chosen = np.zeros(n, dtype=bool)
+    chosen[random.permutation(n)[:size]] = True
+    if labels is not None:
+        labels = np.asarray(labels)
+        for label in np.unique(labels):
+            mine = random.permutation(np.flatnonzero(labels == label))
+            missing = min(MIN_CLASS_ROWS, mine.size) - int(chosen[mine].sum())
+            chosen[mine[~chosen[mine]][: max(missing, 0)]] = True
+    return np.flatnonzero(chosen)

@@ -100,7 +100,7 @@ def _suffix(path: Path) -> str:
 def read_frame(path: Path, check_rows: CheckRows = None) -> pd.DataFrame:
     """The table in a CSV, Excel or Parquet file; ``check_rows`` may refuse its number of rows.
 
-    What was assumed about the file is a warning, and in ``attrs["notes"]`` of the table.
+    What was assumed about the file is a warning.
     """
     _check_file(path)
     for endings, read in ((PARQUET, _read_parquet), (EXCEL, _read_excel), (CSV, _read_text)):
@@ -136,13 +136,6 @@ def _check_names(names: Any, path: Path) -> None:
         raise DataError(
             f"{path.name} has several columns named {shown(str(twice[0]))}; give each its own name"
         )
-
-
-def _with_notes(frame: pd.DataFrame, *notes: str) -> pd.DataFrame:
-    for note in notes:
-        warnings.warn(note, stacklevel=5)
-    frame.attrs["notes"] = notes
-    return frame
 
 
 def _with_decimal_commas(frame: pd.DataFrame) -> pd.DataFrame:
@@ -231,7 +224,6 @@ def _read_text(path: Path, check_rows: CheckRows) -> pd.DataFrame:
         found = _check_text(path, delimiter, cost, check_rows, encoding)
     except (UnicodeError, *BROKEN) as error:
         raise DataError(f"{path.name} cannot be read as CSV: {shortened(str(error))}") from error
-    notes: tuple[str, ...] = ()
     try:
         frame = _read_csv(path, delimiter, encoding)
     except UnicodeDecodeError:
@@ -242,14 +234,36 @@ def _read_text(path: Path, check_rows: CheckRows) -> pd.DataFrame:
                 f"{path.name} is text in an unknown encoding, not UTF-8, UTF-16 or UTF-32 with a "
                 "byte order mark, or Windows-1252; save it as UTF-8"
             ) from error
-        notes = (
+        warnings.warn(
             f"{path.name} is not UTF-8 text and was read as Windows-1252 (Western European, which "
-            "includes Latin-1); if letters with accents look wrong, save it as UTF-8",
+            f"includes Latin-1){_mixed(path)}; if letters with accents look wrong, save it as "
+            "UTF-8",
+            stacklevel=4,
         )
     _number_lines(frame, path, delimiter, found, encoding)
     if found.quotes:
         _warn_of_open_quotes(frame)
-    return _with_notes(frame if delimiter == "," else _with_decimal_commas(frame), *notes)
+    return frame if delimiter == "," else _with_decimal_commas(frame)
+
+
+def _mixed(path: Path) -> str:
+    """Lines of a text that are UTF-8 where others are not, in words; empty if there are none."""
+    first: dict[bool, int] = {}
+    with open_unpacked(path) as file:
+        for place, line in enumerate(file, 1):
+            if not line.isascii():
+                first.setdefault(_is_utf8(line), place)
+    if len(first) < 2:
+        return ""
+    return f", although it mixes encodings: line {first[True]} is UTF-8, line {first[False]} is not"
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _delimiter(path: Path, encoding: str) -> str:
@@ -400,8 +414,12 @@ def _read_excel(path: Path, check_rows: CheckRows) -> pd.DataFrame:
     if check_rows is not None:
         check_rows(len(frame))
     _check_names(frame.columns, path)
-    note = f"the first sheet of {path.name}, {shown(sheet)}, was read; not read: {listed(others)}"
-    return _with_notes(_with_decimal_commas(frame), *([note] if others else []))
+    if others:
+        warnings.warn(
+            f"the first sheet of {path.name}, {shown(sheet)}, was read; not read: {listed(others)}",
+            stacklevel=4,
+        )
+    return _with_decimal_commas(frame)
 
 
 def _read_parquet(path: Path, check_rows: CheckRows) -> pd.DataFrame:

@@ -1,16 +1,17 @@
 """Learning curves, and expanding windows of kernel ridge regression and LS-SVM without refits.
 
 One Cholesky factor of the rows in an order solves every leading part of them
-(:mod:`onefit.prefixes`). In a learning curve the order is a random permutation of the training part
-of a split, in an expanding window it is time.
+(:mod:`onefit.prefixes.factor`). In a learning curve the order is a random permutation of the
+training part of a split, in an expanding window it is time.
 
 This requires a ridge that does not depend on the number of rows: ``scaling="total"``. Under
-``scaling="mean"`` each size has its own factor. Ten equal steps then cost 3 factors of the largest
-size instead of one; kernel values are still computed once for all splits and sizes.
+``scaling="mean"`` each size has its own factor; ten equal steps then cost 3 factors of the largest
+size instead of one. Large sizes of a learning curve are solved by iterations, side by side, where
+that takes less time (:mod:`onefit.prefixes.parts`).
 
 Losses other than the squared one have no such factor. Their learning curves are certified fits
 (onefit.proof.certificate), each started from the solution of the previous size multiplied by the
-ratio of the two ridges; kernel values are again computed once.
+ratio of the two ridges. Kernel values are always computed once for all splits and sizes.
 
 The kernel is computed from all rows, as in searches: ``gamma="scale"`` uses the whole X.
 """
@@ -26,17 +27,16 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.utils import check_random_state
 
+from onefit import linalg
 from onefit._indexing import select_rows
 from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.heldout.refit import refit_fold
-from onefit.prefixes import Prefixes, PrefixFits, dense_problem
+from onefit.prefixes import Fit, Order, PartFits, Prefixes, dense_problem, scores_by
 from onefit.problem import Problem
 from onefit.progress import counted
-from onefit.scoring import Truth
 from onefit.search.scorers import fast_metric, look_up
-from onefit.spec.coding import class_codes
 
 __all__ = [
     "ExpandingWindow",
@@ -45,6 +45,9 @@ __all__ = [
     "heldout_windows",
     "learning_curve",
 ]
+
+#: advice for windows of other losses
+OTHERWISE = "use heldout_predict with TimeSeriesSplit, for any loss"
 
 
 @dataclass(frozen=True)
@@ -150,85 +153,116 @@ def learning_curve(
     """
     if n_permutations < 1:
         raise ValueError(f"n_permutations must be at least 1, got {n_permutations!r}")
-    model, problem = dense_problem(estimator, X, y, "learning_curve", 2.5, squared=False)
+    model, problem = dense_problem(estimator, X, y, "learning_curve", 2.5)
     score = _scorer(model, scoring, X, y, problem.Y)
     folds = Folds.draw(cv, X, y, groups, classifier=is_classifier(model))
     sizes = _sizes(train_sizes, min(part.size for part in folds.train))
-    random, fits = check_random_state(random_state), _Fits.of(model, problem)
+    random, fits = check_random_state(random_state), _Fits(model, problem)
     parts = [(one, k) for one in range(n_permutations) for k in range(len(folds))]
-    columns = []
-    for _, k in counted(parts, verbose, lambda part: f"order {part[0] + 1} of split {part[1]}"):
-        test, order = folds.test[k], random.permutation(folds.train[k])
+    orders = [random.permutation(folds.train[k]) for _, k in parts]
+    for order in orders:
         _check_classes(model, y, order[: sizes[0]])
-        columns.append(
-            [
-                [score(u, order[:m]), score(tested, test)]
-                for m, (u, tested) in zip(sizes, fits.predict(order, sizes, test), strict=True)
-            ]
-        )
-    found = np.array(columns, dtype=float)
-    return LearningCurve(sizes, found[:, :, 0].T, found[:, :, 1].T, fits.error)
+    predicted = fits.predict(orders, sizes, [folds.test[k] for _, k in parts])
+    found = np.empty((2, sizes.size, len(parts)))
+    names = counted(parts, verbose, lambda part: f"order {part[0] + 1} of split {part[1]}")
+    for column, (_, k) in enumerate(names):
+        trained, tested = next(predicted)
+        test = folds.test[k]
+        found[0, :, column] = score(trained, orders[column][: sizes[-1]], sizes)
+        found[1, :, column] = score(tested, test, np.full(sizes.size, test.size))
+    return LearningCurve(sizes, found[0], found[1], fits.error)
+
+
+#: models of one target that are computed side by side
+MAX_MODELS = 100
+#: values of the rows of the largest part (S, m, q), meaningless beyond a part, and of the test
+#: rows (S, t, q)
+_Values = tuple[Array, Array]
 
 
 @dataclass
 class _Fits:
-    """Models of the first rows of an order, at the parameters of a model.
+    """Models of the first rows of orders, at the parameters of a model.
 
     Attributes
     ----------
-    prefixes : PrefixFits or None
-        Where no refits are needed.
     error : float
         The largest bound so far.
     """
 
     model: Any
     problem: Problem = field(repr=False)
-    prefixes: PrefixFits | None = field(repr=False)
     error: float = np.nan
 
-    @classmethod
-    def of(cls, model: Any, problem: Problem) -> _Fits:
-        prefixes = None
-        if problem.quadratic and model.spec().coding.columns_are_targets:
-            prefixes = PrefixFits(problem.K.matrix, problem.Y, problem.fit_intercept)
-        return cls(model, problem, prefixes)
-
     def predict(
-        self, order: Indices, sizes: Indices, test: Indices
-    ) -> Iterator[tuple[Array, Array]]:
-        """Values (m, q) of the training rows and of the test rows, by the model of each size."""
-        lam, problem = float(self.model.lam), self.problem
-        if self.prefixes is not None:
-            for some in [sizes] if problem.scaling == "total" else sizes[:, None]:
-                rows = order[: some[-1]]
-                u, tested = self.prefixes.predict(rows, some, problem.ridge(lam, rows), test)
-                for place, m in enumerate(some):
-                    yield u[:m, place], tested[:, place]
+        self, orders: list[Indices], sizes: Indices, tests: list[Indices]
+    ) -> Iterator[_Values]:
+        """The values of the models of every order."""
+        if not (self.problem.quadratic and self.model.spec().coding.columns_are_targets):
+            for order, test in zip(orders, tests, strict=True):
+                yield self._refits(order, sizes, test)
             return
+        K, Y, lam = self.problem.K.matrix, self.problem.Y, float(self.model.lam)
+        parts = [
+            Order(
+                order[: sizes[-1]],
+                sizes,
+                np.array([self.problem.ridge(lam, order[:m]) for m in sizes]),
+            )
+            for order in orders
+        ]
+        fits = PartFits(K, Y, self.problem.fit_intercept)
+        step = max(1, MAX_MODELS // (sizes.size * Y.shape[1]))
+        for first in range(0, len(parts), step):
+            some = slice(first, first + step)
+            found = zip(parts[some], tests[some], fits.fits(parts[some]), strict=True)
+            yield from (self._values(*each) for each in found)
+
+    def _values(self, part: Order, test: Indices, fits: list[Fit]) -> _Values:
+        """Of the squared loss, u = y - c a on the rows of the part."""
+        rows = part.rows
+        a = np.stack([fit.a[rows] for fit in fits], axis=1)
+        trained = self.problem.Y[rows][:, None] - part.ridges[:, None] * a
+        across = linalg.submatrix(self.problem.K.matrix, test, rows)
+        columns = np.asfortranarray(a.reshape(rows.size, -1))
+        tested = linalg.matmul(across, columns).reshape(test.size, *a.shape[1:])
+        tested = tested + np.array([fit.b for fit in fits])
+        return trained.swapaxes(0, 1), tested.swapaxes(0, 1)
+
+    def _refits(self, order: Indices, sizes: Indices, test: Indices) -> _Values:
+        """Of other losses, each started from that of the previous size."""
+        problem, lam = self.problem, float(self.model.lam)
         everything, start = np.arange(problem.n), None
+        trained, tested = [], []
         for m, larger in zip(sizes, [*sizes[1:], sizes[-1]], strict=True):
             found = refit_fold(problem, lam, order[:m], everything, start)
             self.error = float(np.fmax(self.error, (found.error / problem.scale).max()))
-            yield found.values[order[:m]], found.values[test]
+            trained.append(found.values[order[: sizes[-1]]])
+            tested.append(found.values[test])
             ratio = problem.ridge(lam, order[:m]) / problem.ridge(lam, order[:larger])
             start = found.solution.scaled(np.full(problem.Y.shape[1], ratio))
+        return np.array(trained), np.array(tested)
 
 
-def _scorer(model: Any, scoring: Any, X: Any, y: Any, Y: Array) -> Callable[[Array, Array], float]:
-    """The score of decision values of some rows; fast metrics skip scikit-learn's checks."""
+def _scorer(model: Any, scoring: Any, X: Any, y: Any, Y: Array) -> Callable[..., Array]:
+    """Scores of values (S, m, q) of some rows, of all or of the first ones of them each."""
     scorer = check_scoring(model, scoring)
     plain = model.spec().coding.columns_are_targets
     metric, sign = fast_metric(scorer, model) if plain else (None, 1)
-    if metric is None:
-        return lambda u, rows: scorer(look_up(model, u), select_rows(X, rows), select_rows(y, rows))
-    targets = class_codes(Y)[:, None] if is_classifier(model) else Y.astype(np.float64)
+    if metric is not None:
+        fast = scores_by(metric, sign)
 
-    def score(u: Array, rows: Array) -> float:
-        truth = Truth(targets[rows], np.zeros(1, dtype=np.intp), np.ones(rows.size))
-        return float(sign * metric.values(truth, u[None].astype(np.float64)).mean())
+        def score(values: Array, rows: Indices, sizes: Indices) -> Array:
+            return fast(values, Y[rows], (np.arange(rows.size) < sizes[:, None]).astype(float))
 
-    return score
+        return score
+
+    def one(u: Array, rows: Indices) -> float:
+        return float(scorer(look_up(model, u), select_rows(X, rows), select_rows(y, rows)))
+
+    return lambda values, rows, sizes: np.array(
+        [one(u[:m], rows[:m]) for m, u in zip(sizes, values, strict=True)]
+    )
 
 
 @dataclass(frozen=True)
@@ -241,7 +275,8 @@ class ExpandingWindow:
         Target minus prediction, from the second row on; of a classifier for labels -1 and +1.
     log_evidence : (n - 1,) or (n - 1, q) array
         Logarithm of the density of the targets up to each row under the Gaussian process with this
-        kernel and ridge, its scale chosen best; see :mod:`onefit.prefixes`.
+        kernel and ridge, its scale chosen best; infinite while all targets so far are equal. See
+        :mod:`onefit.prefixes.factor`.
     """
 
     residuals: Array = field(repr=False)
@@ -270,7 +305,7 @@ def expanding_window(estimator: Any, X: Any, y: Any) -> ExpandingWindow:
     >>> expanding_window(model, X, np.sin(X[:, 0])).residuals.shape
     (49,)
     """
-    model, problem = dense_problem(estimator, X, y, "expanding_window", 2.0)
+    model, problem = dense_problem(estimator, X, y, "expanding_window", 2.0, OTHERWISE)
     if model.scaling != "total":
         raise ValueError(
             "expanding_window needs scaling='total': with scaling='mean' the ridge grows with the "
@@ -282,7 +317,7 @@ def expanding_window(estimator: Any, X: Any, y: Any) -> ExpandingWindow:
     return ExpandingWindow(*(one[:, 0] if one.shape[1] == 1 else one for one in pair))
 
 
-def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any) -> HeldOut:
+def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any, *, verbose: int = 0) -> HeldOut:
     """Held-out values of splits that train on all rows up to some row, without refits.
 
     Parameters
@@ -292,6 +327,8 @@ def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any) -> HeldOut:
     X, y : rows and targets in the order of time
     cv : splitter or iterable of splits
         ``TimeSeriesSplit``, with or without a gap. Every training part must be the first m rows.
+    verbose : int, default=0
+        1 prints a line after each split.
 
     Returns
     -------
@@ -307,7 +344,7 @@ def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any) -> HeldOut:
     >>> heldout_windows(KernelRegressor(), X, y, TimeSeriesSplit(4)).by_fold[0].shape
     (88,)
     """
-    model, problem = dense_problem(estimator, X, y, "heldout_windows", 2.0)
+    model, problem = dense_problem(estimator, X, y, "heldout_windows", 2.0, OTHERWISE)
     folds = Folds.draw(cv, X, y, classifier=is_classifier(model))
     for k, (train, test) in enumerate(folds):
         if not np.array_equal(np.sort(train), np.arange(train.size)) or test.min() < train.size:
@@ -317,7 +354,7 @@ def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any) -> HeldOut:
             )
         _check_classes(model, y, train)
     K, values, shared = problem.K.matrix, [], None
-    for train, test in folds:
+    for train, test in counted(list(folds), verbose, lambda split: f"{split[0].size} rows"):
         m, last = train.size, int(test.max()) + 1
         if shared is None or model.scaling == "mean":
             end = last if model.scaling == "mean" else problem.n

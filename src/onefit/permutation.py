@@ -46,9 +46,9 @@ from onefit._indexing import n_rows, select_rows, split_rows
 from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.kernels import number_type
+from onefit.many_targets import ScoredCandidates, SharedKernels, check_classes
 from onefit.rows.open_rows import is_streamed
 from onefit.scoring import Truth
-from onefit.search.many_targets import ScoredCandidates, SharedKernels, check_classes
 from onefit.search.preprocess import is_wrapped
 from onefit.search_cv import KernelSearchCV
 

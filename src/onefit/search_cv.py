@@ -22,19 +22,22 @@ from onefit.linalg import is_elsewhere
 from onefit.plan import Deadline, Explanation
 from onefit.rows.open_rows import is_streamed
 from onefit.search.all_rows import AllRows, all_rows_of
-from onefit.search.check import check_settings
 from onefit.search.criterion import CriterionLike
-from onefit.search.evaluation import Evaluated, NotKept, SearchRows
+from onefit.search.evaluation import NotKept, SearchRows
 from onefit.search.fitted_once import RowsOnAllRows
 from onefit.search.in_memory import RowsInMemory
-from onefit.search.inputs import choosing_metric, is_multimetric, resolve_scorers
+from onefit.search.inputs import (
+    check_settings,
+    choosing_metric,
+    is_multimetric,
+    resolve_scorers,
+)
 from onefit.search.objective import ByGradient
 from onefit.search.per_target import PerTarget, fit_per_target
 from onefit.search.pipeline_rows import PipelineRows, as_kernel_search
 from onefit.search.preprocess import is_wrapped
-from onefit.search.results import tabulate, warn_of_failures
+from onefit.search.results import find_winner, tabulate, warn_of_failures
 from onefit.search.streamed import StreamedRows
-from onefit.search.winner import find_winner
 from onefit.uncertainty.headline import judge, pooled_errors, row_losses, warn_of_drift
 
 Array = NDArray[Any]
@@ -93,11 +96,11 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         :mod:`onefit.criteria`.
     method : {"auto", "refit", "block", "eigen", "influence", "limit", "exact", "race"} or object
         How held-out values are computed; "auto" chooses an exact method by the cost model, for each
-        kernel. "race" computes exact values only for candidates that can win, by an estimate: see
-        :mod:`onefit.search.race`. For a Pipeline, "all_rows" fits the steps once, to all rows and
-        without the target, which is faster; ``optimism_`` measures the effect on the score of the
-        winner. ``AllRows("exact")`` of
-        :mod:`onefit.search.all_rows` also names the method for the transformed rows. Objects of
+        kernel. "race" computes exact values only for candidates that can win, by an estimate, and
+        from 1,000 rows on none for those that lose on a sample: see :mod:`onefit.search.race`. For
+        a Pipeline, "all_rows" fits the steps once, to all rows and without the target, which is
+        faster; ``optimism_`` measures the effect on the score of the winner. ``AllRows("exact")``
+        of :mod:`onefit.search.all_rows` also names the method for the transformed rows. Objects of
         :mod:`onefit.heldout` have options: ``Influence(order=3)``.
     n_iter : int, default=None
         Number of settings of ``param_grid`` to draw at random; None tries all. An interval for
@@ -232,17 +235,16 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         data = {"X": X, "y": y, "metadata": _metadata(params)}
         context = self._init_callback_context(max_subtasks=rows.subtasks)
         context.call_on_fit_task_begin(estimator=self, **data)
-        found = rows.evaluate(metric, context)
-        multimetric = is_multimetric(scorers, rows.names)
-        fitted = self._conclude(found, rows.names, metric, multimetric)
+        rows.evaluate(metric, context)
+        fitted = self._conclude(rows, metric, is_multimetric(scorers, rows.names))
         fitted["scorer_"] = getattr(scorers, "_scorers", scorers)
-        fitted |= found.compared(fitted, metric)
+        fitted |= rows.compared(fitted, metric)
         if self.refit is not False:
-            fitted |= found.refit(fitted, context)
+            fitted |= rows.refit(fitted, context)
         self._replace_fitted(fitted)  # all at once: an interrupted fit changes nothing
-        self._heldouts = found.heldouts()
-        if found.not_kept:
-            self._not_kept = found.not_kept
+        self._heldouts = rows.heldouts()
+        if rows.not_kept:
+            self._not_kept = rows.not_kept
         context.call_on_fit_task_end(estimator=self, **data)
         return self
 
@@ -260,20 +262,18 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             kind = RowsOnAllRows if all_rows_of(self.method) else PipelineRows
         return kind(self, X, y, params, scorers), scorers
 
-    def _conclude(
-        self, found: Evaluated, names: list[str], metric: Any, multimetric: bool
-    ) -> dict[str, Any]:
+    def _conclude(self, rows: SearchRows, metric: Any, multimetric: bool) -> dict[str, Any]:
         """Table and winner, as fitted attributes."""
-        setup, outcomes = found.setup, found.outcomes
-        results = tabulate(setup.candidates, outcomes, names, found.sizes, self.aggregate)
+        setup, outcomes = rows.setup, rows.outcomes
+        results = tabulate(setup.candidates, outcomes, rows.names, rows.sizes, self.aggregate)
         warn_of_failures(results)
-        rivals = row_losses(found.scoring, outcomes, metric)
+        rivals = row_losses(rows.scoring, outcomes, metric)
         if self.aggregate == "pooled" and rivals is not None:
-            errors = pooled_errors(rivals, setup.folds, found.grouped)
+            errors = pooled_errors(rivals, rows.attributes["folds_"], rows.grouped)
             results.table[f"se_test_{metric}"] = errors
-        fitted: dict[str, Any] = found.attributes | {
-            "cv_results_": results.table | found.intervals(),
-            "n_splits_": found.sizes.size,
+        fitted: dict[str, Any] = rows.attributes | {
+            "cv_results_": results.table | rows.intervals(),
+            "n_splits_": rows.sizes.size,
             "multimetric_": multimetric,
             "plan_": setup.choices,
         }
@@ -283,13 +283,13 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         fitted |= {"best_index_": best, "best_params_": setup.candidates[best]}
         if metric is not None:
             fitted["best_score_"] = results.totals[metric][best]
-        if found.not_kept:
+        if rows.not_kept:
             return fitted
-        held = fitted["heldout_"] = found.held_out(best)
+        held = fitted["heldout_"] = rows.held_out(best)
         if metric is not None:
             # not plain: the winner's own columns, levels or pairs of classes
             model = setup.model if setup.plain else setup.model_of(best)
-            given, scoring = found.judged_by(best, held)
+            given, scoring = rows.judged_by(best, held)
             headline = judge(given, scoring, results, rivals, model, metric, best, held)
             if headline is not None:
                 fitted["headline_"] = headline

@@ -201,9 +201,12 @@ class _State:
         check_is_fitted(model)
         name = type(model).__name__
         if model.approximation is not None or model.spec().precomputed:
+            what = "kernel='precomputed'"
+            if model.approximation is not None:
+                what = f"approximation={model.approximation!r}"
             raise ValueError(
-                "the model does not hold its training rows with an approximation or "
-                f"kernel='precomputed'; fit a {name} with a named kernel"
+                f"add_rows and remove_rows need the training rows, which a {name} with {what} does "
+                "not hold; fit one with a named kernel and approximation=None"
             )
         if linalg.is_elsewhere(model.X_fit_):
             raise ValueError("the training rows are on a device; fit the model to NumPy arrays")

@@ -24,11 +24,11 @@ two for single rows and equal folds.
 **Shapley values** (Ghorbani and Zou 2019, "Data Shapley") average, over random orders of the
 training rows, what a row adds to the score of the rows before it. One Cholesky factor per order
 solves all leading parts, and the predictions of all of them are cumulative sums
-(:mod:`onefit.prefixes`): n^3 / 3 operations for n models. The orders are independent, so that their
-standard deviation gives a standard error. The values of all rows of a training part add up to the
-score of its model minus that of no rows, whose prediction is the mean of the targets (0 without an
-intercept). ``max_rows`` truncates each order: rows after that number add 0, which is nearly true
-where the score no longer changes.
+(:mod:`onefit.prefixes.factor`): n^3 / 3 operations for n models. The orders are independent, so
+that their standard deviation gives a standard error. The values of all rows of a training part add
+up to the score of its model minus that of no rows, whose prediction is the mean of the targets (0
+without an intercept). ``max_rows`` truncates each order: rows after that number add 0, which is
+nearly true where the score no longer changes.
 
 All subsets have the ridge of the whole training part. Under ``scaling="mean"`` it is lam times the
 number of its rows; a ridge that grew with the subset would need a factor for each.
@@ -39,35 +39,34 @@ held-out decision value finds them at least as well, whichever score is used (be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, mean_squared_error
 from sklearn.utils import check_random_state, gen_batches
 
 from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.inverse import DenseInverse
-from onefit.prefixes import Prefixes, dense_problem
+from onefit.prefixes import Prefixes, Score, dense_problem, scores_by
 from onefit.problem import Problem
 from onefit.progress import counted
-from onefit.scoring import Metric, Truth
+from onefit.scoring import ROW_METRICS
 from onefit.search.scorers import fast_metric
 from onefit.spec.coding import class_codes
 
 __all__ = ["RowValues", "removal_values", "shapley_values"]
 
+#: advice for other losses
+OTHERWISE = "pass a model with loss='squared'"
 #: held-out values kept at a time, in numbers
 MAX_ELEMENTS = 2**24
 #: the score of ``scoring=None``, also of the decision values of a classifier
-SQUARED_ERROR = Metric("squared_error", "regression", lambda y, u: np.square(y - u))
-
-#: scores (b,) of values (b, t, q) of rows with targets (t, q) and weights (t,) or (b, t)
-Score = Callable[[Array, Array, Array], Array]
+SQUARED_ERROR = ROW_METRICS[mean_squared_error]
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ def removal_values(
     >>> int(found.worst[0])
     20
     """
-    model, problem = dense_problem(estimator, X, y, "removal_values", 3.0)
+    model, problem = dense_problem(estimator, X, y, "removal_values", 3.0, OTHERWISE)
     folds = _folds(estimator, model, cv, X, y, groups)
     score = _scorer(model, scoring)
     labels, member = _units(units, problem.n)
@@ -226,7 +225,7 @@ def shapley_values(
             f"min_rows={min_rows!r} must be at least 0, and max_rows={max_rows!r} larger than that "
             "or None"
         )
-    model, problem = dense_problem(estimator, X, y, "shapley_values", 2.0)
+    model, problem = dense_problem(estimator, X, y, "shapley_values", 2.0, OTHERWISE)
     folds = _folds(estimator, model, cv, X, y, groups)
     score, random = _scorer(model, scoring), check_random_state(random_state)
     labels, member = _units(units, problem.n)
@@ -353,21 +352,13 @@ def _units(units: Any, n: int) -> tuple[Array, Indices]:
 
 def _scorer(model: Any, scoring: Any) -> Score:
     """The scores of many sets of held-out values of the same rows."""
-    metric, sign, of_classes = SQUARED_ERROR, -1, False
-    if scoring is not None:
-        found, sign = fast_metric(check_scoring(model, scoring), model)
-        if found is None:
-            raise ValueError(
-                f"scoring={scoring!r} is not a function of means over rows; use None, accuracy, "
-                "balanced_accuracy, r2, neg_mean_squared_error, neg_root_mean_squared_error, "
-                "neg_mean_absolute_error or a onefit.scoring.Metric"
-            )
-        metric, of_classes = found, found.task == "classification"
-
-    def score(u: Array, Y: Array, weights: Array) -> Array:
-        y = class_codes(Y)[:, None] if of_classes else Y.astype(np.float64)
-        truth = Truth(y, np.zeros(1, dtype=np.intp), weights)
-        values = metric.values(truth, u.astype(np.float64, copy=False))
-        return np.asarray(sign * values.mean(axis=-1)[..., 0])
-
-    return score
+    if scoring is None:
+        return scores_by(SQUARED_ERROR, -1)
+    metric, sign = fast_metric(check_scoring(model, scoring), model)
+    if metric is None:
+        raise ValueError(
+            f"scoring={scoring!r} is not a function of means over rows; use None, accuracy, "
+            "balanced_accuracy, r2, neg_mean_squared_error, neg_root_mean_squared_error, "
+            "neg_mean_absolute_error or a onefit.scoring.Metric"
+        )
+    return scores_by(metric, sign)

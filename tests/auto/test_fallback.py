@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,33 +18,27 @@ from onefit import (
     heldout_predict,
     select,
 )
-from onefit.auto import fallback
 from onefit.auto.fallback import fall_back, measure_whole
-from onefit.auto.prepared import Prepared
+from onefit.auto.prepared import Prepared, planned_seconds
 from onefit.config import config_context
 from onefit.features import Nystrom
 from onefit.plan import Deadline
-from onefit.search.setup import Setup
 
 random = np.random.default_rng(0)
 n = 150
 X = random.normal(size=(n, 2))
 y = np.sin(2.0 * X[:, 0]) + 0.1 * random.normal(size=n)
 s = random.uniform(0.5, 2.0, size=n)
+many = random.normal(size=(1500, 2))
+target = np.sin(2.0 * many[:, 0]) + 0.1 * random.normal(size=1500)
 GRID = {"gamma": [0.3, 1.0], "lam": [1e-3, 1e-1]}
 
 
 @pytest.fixture
-def late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The whole kernel takes a day, whatever is planned; few features."""
-    planned = fallback.planned_seconds
-
-    def slow(setup: Setup) -> tuple[float, str]:
-        seconds, full = planned(setup)
-        return (86400.0 if setup.model.approximation is None else seconds), full
-
-    monkeypatch.setattr(fallback, "planned_seconds", slow)
-    monkeypatch.setattr(fallback, "FEATURE_COUNTS", (20,))
+def tight() -> Iterator[None]:
+    """30 MiB of memory: of 1500 rows the whole kernel fits for an iteration at one candidate."""
+    with config_context(memory_bytes=30.0 * 1024**2):
+        yield
 
 
 def test_time_enough_changes_nothing() -> None:
@@ -63,28 +58,24 @@ def test_too_little_time_takes_as_many_features_as_fit() -> None:
     assert "even so" in fallen.begun()
 
 
-@pytest.mark.parametrize(("minutes", "expected"), [(3.0, 100), (4.1, 100), (8.1, 200), (20.1, 500)])
-def test_their_search_may_take_a_quarter_of_the_time(
-    monkeypatch: pytest.MonkeyPatch, minutes: float, expected: int
-) -> None:
-    """With plans of an hour for the whole kernel, and of 0.6 seconds a feature."""
-
-    def planned(setup: Setup) -> tuple[float, str]:
-        machine = setup.model
-        whole = machine.approximation is None
-        return (3600.0 if whole else 0.6 * machine.approximation.n_components), ""
-
-    monkeypatch.setattr(fallback, "planned_seconds", planned)
-    fallen = fall_back(KernelSearchCV(KernelRegressor(), GRID), Prepared(X, y), Deadline(minutes))
+@pytest.mark.parametrize("count", [100, 200, 500])
+def test_their_search_may_take_a_quarter_of_the_time(count: int) -> None:
+    rows = random.normal(size=(20_000, 1))
+    data, estimator = Prepared(rows, rows[:, 0]), KernelRegressor(approximation=Nystrom(count))
+    planned, _ = planned_seconds(data.set_up(KernelSearchCV(estimator, GRID)))
+    deadline = Deadline(4.2 * 1e4 * planned / 60.0)
+    deadline.observe(planned=1.0, spent=1e4)  # a slow machine
+    fallen = fall_back(KernelSearchCV(KernelRegressor(), GRID), data, deadline)
     assert fallen is not None
-    assert fallen.n_components == expected
+    assert fallen.n_components == count
+    assert fallen.expected == pytest.approx(1e4 * planned)
+    told = r"the whole kernel would take .* h, more than the .* that are left of .*: the search"
+    assert re.match(f"{told} takes {count} features", fallen.begun())
 
 
 def test_too_little_memory_does_the_same() -> None:
     """There are 12 MiB; the kernel matrix alone takes 17."""
-    rows = random.normal(size=(1500, 2))
-    target = np.sin(2.0 * rows[:, 0])
-    search, data = KernelSearchCV(KernelRegressor(), GRID, cv=3), Prepared(rows, target)
+    search, data = KernelSearchCV(KernelRegressor(), GRID, cv=3), Prepared(many, target)
     with config_context(memory_bytes=12.0 * 1024**2):
         fallen = fall_back(search, data, Deadline(60.0))
         whole, reason = measure_whole(data.fit(search), data, Deadline(1.0))
@@ -122,13 +113,14 @@ def test_the_whole_kernel_is_that_of_honest_refits(labels: bool, weight: Any) ->
     assert whole.exact
 
 
-def test_select_tells_both(late: None, capsys: pytest.CaptureFixture[str]) -> None:
-    search = select(X, y, minutes=10.0, random_state=0)
+def test_select_tells_both(tight: None, capsys: pytest.CaptureFixture[str]) -> None:
+    search = select(many, target, minutes=10.0, kernels="rbf", random_state=0)
     told = capsys.readouterr().err
-    assert "the whole kernel would take 24 h, more than the 10 min that are left of 10 min" in told
-    assert "takes 20 features" in told
+    assert "n=1500 rows needs" in told
+    assert "the search takes 200 features" in told
     assert "the whole kernel has R²" in search.reasons_[-1]
-    assert search.best_estimator_.landmarks_.shape == (20, 2)
+    assert len(search.best_estimator_.landmarks_) <= 200
+    assert search.fallback_.whole.method == "iterative"
     assert search.fallback_.whole.features == search.search_.best_score_
     with pytest.raises(ValueError, match="raise minutes"):
         search.relevance()
@@ -136,12 +128,12 @@ def test_select_tells_both(late: None, capsys: pytest.CaptureFixture[str]) -> No
         select(X, y, minutes=0.0)
 
 
-def test_outliers_are_answered_with_features_too(late: None) -> None:
-    wild = y.copy()
+def test_outliers_are_answered_with_features_too(tight: None) -> None:
+    wild = target.copy()
     wild[::20] += 30.0
-    search = select(X, wild, minutes=10.0, random_state=0)
+    search = select(many, wild, minutes=10.0, kernels="rbf", random_state=0)
     assert search.best_params_["loss"] == "huber"
-    assert search.best_estimator_.landmarks_.shape == (20, 2)
+    assert len(search.best_estimator_.landmarks_) <= 200
     assert search.fallback_.whole is not None
 
 
@@ -151,23 +143,25 @@ def test_no_time_left_is_said() -> None:
     assert "no time is left" in search.fallback_.describe()
 
 
-def test_the_command_line_tells_both(late: None, tmp_path: Any) -> None:
+def test_the_command_line_tells_both(tight: None, tmp_path: Any) -> None:
     from typer.testing import CliRunner
 
     from onefit.cli.app import app
 
     file = tmp_path / "rows.csv"
-    np.savetxt(file, np.column_stack([X, y]), delimiter=",", header="a,b,y", comments="")
+    table = np.column_stack([many, target])
+    np.savetxt(file, table, delimiter=",", header="a,b,y", comments="")
     common = ["select", str(file), "--target", "y", "--cv", "3", "--kernels", "rbf"]
-    table = CliRunner().invoke(app, [*common, "--minutes", "10"])
-    assert table.exit_code == 0, table.stderr
-    assert "takes 20 features" in table.stderr
-    assert "the whole kernel has R²" in " ".join(table.stdout.split())
+    done = CliRunner().invoke(app, [*common, "--minutes", "10"])
+    assert done.exit_code == 0, done.stderr
+    assert "takes 200 features" in done.stderr
+    assert "the whole kernel has R²" in " ".join(done.stdout.split())
     found = json.loads(
         CliRunner().invoke(app, [*common, "--minutes", "10", "--format", "json"]).stdout
     )["fallback"]
-    assert found["n_components"] == 20
+    assert found["n_components"] == 200
     assert found["whole"]["score"] != found["whole"]["features"]
+    np.savetxt(file, table[:100], delimiter=",", header="a,b,y", comments="")
     without = json.loads(CliRunner().invoke(app, [*common, "--format", "json"]).stdout)
     assert without["fallback"] is None
     both = CliRunner().invoke(app, [*common, "--minutes", "1", "--approximation", "nystrom"])

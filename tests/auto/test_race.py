@@ -35,13 +35,28 @@ def test_every_kernel_keeps_the_bandwidths_beside_its_best_one():
     kept = {part["kernel"][0]: part for part in grid}
     assert {"rbf", "laplacian"} <= set(kept) <= set(whole)
     for name, part in kept.items():
-        assert part["lam"] == whole[name]["lam"]
+        lams = whole[name]["lam"]
+        first = lams.index(part["lam"][0])
+        assert part["lam"] == lams[first : first + len(part["lam"])]
+        assert 2 <= len(part["lam"]) < len(lams)
+        assert part["lam"][-1] <= 30.0**2 * part["lam"][0]
         if "gamma" in part:
             gammas = whole[name]["gamma"]
             assert 2 <= len(part["gamma"]) <= 3
             first = gammas.index(part["gamma"][0])
             assert part["gamma"] == gammas[first : first + len(part["gamma"])]
     assert "80 of the 240 rows" in reason
+
+
+def test_lams_too_small_to_matter_are_left_out():
+    """On smooth data without noise the score rises with ever smaller lams, by next to nothing."""
+    smooth = X[:, 0] + 0.3 * random.normal(size=240)
+    search = search_of(KernelRegressor(), smooth, KFold(5, shuffle=True, random_state=0))
+    grid, _ = narrow(search, Prepared(X, smooth), afforded_seconds=0.0, sample_rows=80)
+    (linear,) = [part for part in grid if part["kernel"] == ["linear"]]
+    whole = search.param_grid[-1]["lam"]
+    # of a linear kernel of two columns only large lams change anything
+    assert linear["lam"][0] > 3.0 * whole[0]
 
 
 def test_a_kernel_far_behind_is_left_out_and_named():

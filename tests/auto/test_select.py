@@ -144,6 +144,16 @@ def test_outliers_are_answered_near_the_bandwidth_of_the_squared_loss(robust):
     np.testing.assert_array_equal(gammas, known[max(0, place - 2) : place + 3])
 
 
+def test_a_long_search_with_hubers_loss_needs_to_be_asked_for(monkeypatch):
+    monkeypatch.setattr("onefit.auto.outliers.MAX_SECONDS", 0.0)
+    given = {"cv": 3, "kernels": "rbf", "random_state": 0}
+    left_out = select(X, SPOILT, **given)
+    assert left_out.best_estimator_.loss == "squared"
+    (why,) = [one for one in left_out.reasons_ if "Huber's loss was not tried" in one]
+    assert "outliers=True tries it in any case" in why
+    assert select(X, SPOILT, outliers=True, **given).best_params_["loss"] == "huber"
+
+
 def test_one_outlier_in_a_hundred_does_not():
     draw = np.random.default_rng(0)
     Z = draw.normal(size=(100, 8))

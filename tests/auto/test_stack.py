@@ -24,6 +24,7 @@ from onefit.evidence_scales import EvidenceScales
 from onefit.gradient_metric import GradientMetric
 from onefit.stack_weights import stack_weights
 from onefit.stacking import stack
+from onefit.uncertainty import predict_interval
 
 PIPELINE = Pipeline([("rows", GradientMetric()), ("model", KernelRegressor(kernel="matern12"))])
 METRICS = {
@@ -206,6 +207,19 @@ def test_groups_and_weights(data):
     assert found.crossfit_error == pytest.approx(np.sqrt(np.average(squares, weights=s)))
     assert any("nested cross-validation of the stack" in one for one in auto.reasons_)
     assert auto.predict_interval(X[:2]).unit == "groups"
+
+
+def test_intervals_are_those_of_rows_with_weight(data):
+    X, y = data
+    s = np.ones(y.size)
+    s[:30] = 0.0
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=KFold(3, shuffle=True, random_state=0))
+    found = stack(search.fit(X, y, sample_weight=s), X, y, sample_weight=s)
+    held = found.heldout_.predictions
+    band = predict_interval(found, X, y, X, 0.2, sample_weight=s)
+    residuals = np.sort(np.abs(held - y)[30:])
+    half = residuals[int(np.ceil(0.8 * 61)) - 1]
+    assert band.upper - found.predict(X) == pytest.approx(np.full(90, half))
 
 
 def test_classifier_with_probabilities():

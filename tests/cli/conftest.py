@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import onefit as package
 from onefit.cli.app import app
+
+#: a terminal's Ctrl-C arrives as it does here, whatever the parent process ignores
+PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    "from onefit.cli import main; main()"
+)
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +52,25 @@ def onefit():
         return CliRunner().invoke(app, [str(one) for one in arguments])
 
     return call
+
+
+@pytest.fixture
+def interrupted():
+    """Run the command line as a process, and interrupt it when its journal has some entries."""
+
+    def run(journal: Path, entries: int, *arguments: object) -> subprocess.CompletedProcess[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *map(str, arguments), "--journal", str(journal)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(Path(package.__file__).parents[1])},
+            start_new_session=True,
+        )
+        while len(list(journal.glob("*.entry"))) < entries and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+        return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+    return run

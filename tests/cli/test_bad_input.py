@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import shutil
+import io
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from onefit.cli.app import app
 from onefit.cli.errors import BAD_DATA, INTERRUPTED, OTHER_JOURNAL, TOO_LARGE, UNEXPECTED, USAGE
 
 SMALL = ("--kernels", "linear", "--cv", 3)
@@ -57,6 +58,26 @@ def test_the_delimiter_is_detected(onefit, frame, tmp_path, delimiter):
 def test_rows_with_more_values_than_the_header_and_another_delimiter(onefit, tmp_path):
     path = write(tmp_path, "a;b\n1,5;2\n1;2,5;5\n")
     check(onefit("select", path, "--target", "b"), BAD_DATA, "line 3 holds 3 values")
+
+
+def test_an_unknown_delimiter(onefit, tmp_path):
+    path = write(tmp_path, "a:b\n1:2\n2:3\n")
+    check(onefit("select", path, "--target", "b"), BAD_DATA, "'a:b' alone", "semicolon, tab or |")
+
+
+def test_a_file_of_two_encodings_is_read_with_a_note_of_the_lines(onefit, tmp_path):
+    names = [
+        one.encode(code) for one, code in (("Zoë", "utf-8"), ("Ann", "ascii"), ("Zoë", "cp1252"))
+    ]
+    path = tmp_path / "data.csv"
+    path.write_bytes(b"a,t\n" + b"".join(b"%s,%d\n" % (names[i % 3], i) for i in range(12)))
+    done = onefit("select", path, "--target", "t", *SMALL)
+    assert done.exit_code == 0, done.stderr
+    assert "mixes encodings: line 2 is UTF-8, line 4 is not" in done.stderr
+    path.write_bytes(b"a,t\n" + b"".join(b"%s,%d\n" % (names[1 + i % 2], i) for i in range(12)))
+    done = onefit("select", path, "--target", "t", *SMALL)
+    assert "Windows-1252" in done.stderr
+    assert "mixes" not in done.stderr
 
 
 def test_absent_target(onefit, csv):
@@ -130,7 +151,7 @@ def test_dates_infinities_and_words(onefit, tmp_path):
         ("", ("is empty", "header")),
         ("\n\n", ("is empty",)),
         ("a,t\n", ("header and no row",)),
-        ("a,t\n1,2\n", ("the value 2 only",)),
+        ("a,t\n1,2\n", ("header and one row",)),
         (rows("a", "a", "t"), ("several columns named 'a'",)),
         (rows("a", "t", "t "), ("several columns named 't'",)),
         (rows("a", "t") + "\n1,2,3\n", ("line 14", "correct that line")),
@@ -301,21 +322,36 @@ def test_new_rows_unlike_the_old(onefit, csv, tmp_path):
     check(onefit("predict", model, new), BAD_DATA, "no row")
 
 
+class Failing(io.RawIOBase):
+    """Bytes that fail as they are read."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        raise self.error
+
+
 @pytest.mark.parametrize(
     ("error", "code"), [(KeyboardInterrupt(), INTERRUPTED), (RuntimeError("odd"), UNEXPECTED)]
 )
-def test_other_errors(onefit, monkeypatch, error, code):
+def test_other_errors(monkeypatch, capsys, error, code):
     """While standard input is copied."""
-
-    def fail(*args, **kwargs):
-        raise error
-
-    monkeypatch.setattr(shutil, "copyfileobj", fail)
-    check(onefit("select", "-", "--target", "price"), code)
-    with_traceback = onefit("--traceback", "select", "-", "--target", "price")
-    assert with_traceback.exit_code != 0
-    if isinstance(error, RuntimeError):
-        assert with_traceback.exception is error
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(Failing(error)))
+    with pytest.raises(SystemExit) as end:
+        app(["select", "-", "--target", "price"])
+    assert end.value.code == code
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("onefit: ")
+    assert told.err.count("\n") == 1
+    with pytest.raises((SystemExit, RuntimeError)) as end:
+        app(["--traceback", "select", "-", "--target", "price"])
+    assert end.value is error or isinstance(error, KeyboardInterrupt)
 
 
 def test_journals(onefit, csv, tmp_path):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,47 +15,28 @@ import pytest
 import onefit as package
 from onefit.cli.errors import INTERRUPTED
 
-#: a terminal's Ctrl-C arrives as it does here, whatever the parent process ignores
-PROGRAM = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-    "from onefit.cli import main; main()"
-)
-
 
 def kept(journal: Path) -> int:
     return len(list(journal.glob("*.entry")))
 
 
-def test_interrupted_and_resumed(onefit, tmp_path):
+def test_interrupted_and_resumed(onefit, interrupted, tmp_path):
     random = np.random.default_rng(0)
     X = random.normal(size=(450, 4))
     csv, journal = tmp_path / "data.csv", tmp_path / "journal"
     frame = pd.DataFrame(X, columns=list("abcd"))
     frame.assign(t=X[:, 0] * X[:, 1] + random.normal(size=450)).to_csv(csv, index=False)
     select = ["select", csv, "--target", "t", "--format", "json"]
-    select = [str(one) for one in (*select, "--journal", journal)]
-    environment = os.environ | {"PYTHONPATH": str(Path(package.__file__).parents[1])}
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *select],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-        start_new_session=True,
-    )
-    while kept(journal) < 2 and process.poll() is None:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == INTERRUPTED, stderr
-    assert stdout == ""
+    done = interrupted(journal, 2, *select)
+    assert done.returncode == INTERRUPTED, done.stderr
+    assert done.stdout == ""
     assert (
-        stderr
+        done.stderr
         == f"onefit: interrupted; finished work is in {journal}, run the same command to resume\n"
     )
     before = kept(journal)
     assert before >= 2
-    done = onefit(*select)
+    done = onefit(*select, "--journal", journal)
     assert done.exit_code == 0, done.stderr
     assert kept(journal) == 39 > before
     assert json.loads(done.stdout)["candidates"] == 702

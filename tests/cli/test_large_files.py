@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from onefit.cli.errors import BAD_DATA, TOO_LARGE
 from onefit.config import config_context
-from onefit.files import DataError, shown
+from onefit.files import READ_BYTES, DataError, shown
 from onefit.prepare import TablePreparer
 from onefit.tables import read_features, read_table
 
@@ -133,15 +133,19 @@ def test_a_large_packed_file_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
-@pytest.mark.parametrize("piece", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize("before", range(-1, 10, 2))
 @pytest.mark.parametrize("last", [b"", b"1,2,x", b'1,"2",x'])
-def test_rows_have_their_lines_whatever_the_file_is_read_in(
-    tmp_path, monkeypatch, end, piece, last
-):
-    monkeypatch.setattr("onefit.files.READ_BYTES", piece)
+def test_rows_have_their_lines_whatever_the_file_is_read_in(tmp_path, end, before, last):
+    """A file is read in parts; the first one ends a few bytes after some long lines."""
     path = tmp_path / "data.csv"
     for blank in ([], [b""]):
-        lines = [b"ab,c,t", *blank, b"1,2,3", b"4,,5", *blank, *blank, b"6,7,8", last]
+        begin, tail = [b"ab,c,t", *blank], [b"4,,5", *blank, *blank, b"6,7,8", last]
+        left = READ_BYTES - before - len(end.join([*begin, b""]))
+        size, parts = 100_000, []
+        while left > 0:
+            parts.append(b"1,2,".ljust(min(size, left) - len(end), b"x"))
+            left -= size
+        lines = [*begin, *parts, *tail]
         path.write_bytes(end.join(lines))
         counted = []
         table = read_table(path, "c", check_rows=counted.append)

@@ -13,6 +13,7 @@ import pytest
 from rows_everywhere import damage
 
 from onefit import select
+from onefit.cli.errors import INTERRUPTED, OTHER_JOURNAL
 from onefit.rows import HashKFold
 
 #: columns that predictions end with
@@ -187,25 +188,20 @@ def test_intervals_need_training_rows(onefit: Any, folder: Path, tmp_path: Path)
 
 
 def test_interrupted_selections_go_on(
-    onefit: Any, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    onefit: Any, interrupted: Any, folder: Path, tmp_path: Path
 ) -> None:
     kept = tmp_path / "kept"
     common = ("--target", "price", "--drop=kind", "--drop=stars", *FEW, "--format", "json")
     whole = selected(onefit("select", folder, *common))
-    with monkeypatch.context() as patch:
-
-        def interrupt(*_: Any) -> None:
-            raise KeyboardInterrupt
-
-        patch.setattr("onefit.features.scores.Scores.update", interrupt)
-        result = onefit("select", folder, *common, "--journal", kept)
-        assert result.exit_code == 130
-        assert "run the same command to resume" in result.stderr
+    done = interrupted(kept, 1, "select", folder, *common)
+    assert done.returncode == INTERRUPTED, done.stderr
+    assert done.stdout == ""
+    assert "run the same command to resume" in done.stderr
     again = selected(onefit("select", folder, *common, "--journal", kept))
     assert again["best"]["params"] == whole["best"]["params"]
     assert again["best"]["score"] == pytest.approx(whole["best"]["score"])
     other = (*common, "--journal", kept, "--cv", 4)
-    assert onefit("select", folder, *other).exit_code == 5
+    assert onefit("select", folder, *other).exit_code == OTHER_JOURNAL
 
 
 @pytest.mark.parametrize(

@@ -100,5 +100,7 @@ def test_a_picture_can_be_drawn(name, tmp_path):
 def test_every_link_of_the_readme_leads_to_a_file():
     links = re.findall(r"\]\(([^)]+)\)", README)
     assert len(links) > 10
+    if not (ROOT / "papers").is_dir():  # a distribution of its own
+        links = [link for link in links if not link.startswith("papers/")]
     missing = [link for link in links if "://" not in link and not (ROOT / link).exists()]
     assert not missing

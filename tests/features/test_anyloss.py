@@ -76,7 +76,8 @@ def test_every_split_has_a_width_of_its_own(loss):
     problem, folds, lams = problem_of(loss, "regression", FORMS[0]), SPLITS["kfold"], [1e-3, 1e-1]
     Y = np.repeat(problem.Y, q, axis=1)
     Y[folds.test[0]] *= 30.0
-    problem = replace(problem, Y=Y)
+    weights = np.random.default_rng(0).choice([0.2, 5.0], size=problem.n)
+    problem = replace(problem, Y=Y, s=weights)
     path = PrimalExact().prepare(problem, folds).predict(np.array(lams))
     assert path.exact.all()
     limit = PrimalLimit().prepare(problem, folds).predict(np.array(lams))

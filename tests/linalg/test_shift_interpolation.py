@@ -10,12 +10,16 @@ from onefit.linalg.shift_interpolation import interpolate_shifts, shift_groups
 
 
 def worst(groups, values, ridges):
-    """The largest relative error of a weight; groups must cover all eigenvalues once."""
+    """The largest relative error of a weight, which a group must not say is smaller; groups must
+    cover all eigenvalues once.
+    """
     weights = 1.0 / (values[:, None] + ridges)
     found = np.full_like(weights, np.nan)
     for one in groups:
         assert np.isnan(found[one.group]).all()
         found[one.group] = weights[one.group][:, one.chosen] @ one.combine
+        missed = np.abs(found[one.group] / weights[one.group] - 1.0).max(axis=0)
+        assert (missed <= one.error + 4.0 * np.finfo(float).eps).all()
     return float(np.abs(found / weights - 1.0).max())
 
 

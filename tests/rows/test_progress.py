@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from sums import FoldSums, Smallest
 
 from onefit.journal import Journal, JournalError
 from onefit.rows import run
+from onefit.rows.chunks import BlockReader
 from onefit.rows.one_pass import Progress
 
 
@@ -182,3 +184,72 @@ def test_another_process_continues_a_pass_that_was_killed(
     source = opened(rows.folder, "y", sample_weight="s", drop=["g"])
     assert_same(run(Slow(K, P), source, journal=kept, chunk_rows=200), rows.expected)
     assert 0 < Slow.seen < N
+
+
+SEARCH = """
+import sys, time
+from onefit import KernelRegressor, KernelSearchCV
+from onefit.features import Nystrom
+from onefit.rows import HashKFold, open_rows
+from onefit.rows.chunks import BlockReader
+
+def fitted(folder, journal):
+    model = KernelRegressor(approximation=Nystrom(20), gamma=0.3)
+    search = KernelSearchCV(model, {"lam": [1e-3, 1e-1]}, cv=HashKFold(3), journal=journal)
+    return search.fit(open_rows(folder, "y", sample_weight="s", drop=["g"]))
+"""
+
+KILLED = (
+    SEARCH
+    + """
+read = BlockReader.chunk
+
+def slowly(self, block):
+    time.sleep(0.01)
+    return read(self, block)
+
+BlockReader.chunk = slowly
+print("begin", flush=True)
+fitted(*sys.argv[1:])
+"""
+)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are not sent to processes there")
+def test_a_search_that_is_killed_three_times_gives_the_same_bits(
+    rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, kept, moments = tmp_path / "rows", tmp_path / "kept", random.Random(0)
+    folder.mkdir()
+    rows.frame.to_parquet(folder / "rows.parquet", row_group_size=100)
+    command = [sys.executable, "-c", KILLED, str(folder), str(kept)]
+    entries = [0]
+    for _ in range(3):
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+            assert other.stdout is not None
+            other.stdout.readline()
+            time.sleep(moments.uniform(0.1, 0.9))
+            other.send_signal(signal.SIGKILL)
+        assert other.returncode == -signal.SIGKILL
+        entries.append(len(list(kept.glob("*.entry"))))
+    assert entries == sorted(entries)
+    assert entries[-1] > 0
+    program: dict[str, Any] = {}
+    exec(SEARCH, program)
+    read, chunks = BlockReader.chunk, []
+
+    def counted(self: BlockReader, block: Any) -> Any:
+        chunks.append(block.row.size)
+        return read(self, block)
+
+    monkeypatch.setattr(BlockReader, "chunk", counted)
+    resumed = program["fitted"](folder, kept)
+    again = sum(chunks)
+    chunks.clear()
+    whole = program["fitted"](folder, None)
+    assert again < sum(chunks)
+    for name, values in whole.cv_results_.items():
+        if "time" not in name:
+            np.testing.assert_array_equal(resumed.cv_results_[name], values, err_msg=name)
+    np.testing.assert_array_equal(resumed.heldout_.values, whole.heldout_.values)
+    np.testing.assert_array_equal(*(one.best_estimator_.coef_ for one in (resumed, whole)))

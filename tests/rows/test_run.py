@@ -135,7 +135,7 @@ def test_a_file_that_vanishes_or_is_cut_off_is_named(rows: Rows, tmp_path: Path)
     shutil.copytree(rows.folder, tmp_path, dirs_exist_ok=True)
     source = opened(tmp_path, "y", sample_weight="s", drop=["g"])
     (tmp_path / "part-1.parquet").unlink()
-    with pytest.raises(ValueError, match=r"part-1.parquet, row group 0 .* cannot be read"):
+    with pytest.raises(ValueError, match=r"part-1.parquet, row group 0 cannot be read: "):
         run(FoldSums(K, P), source)
     whole = (tmp_path / "part-2.parquet").read_bytes()
     (tmp_path / "part-2.parquet").write_bytes(whole[:-100])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -43,7 +45,8 @@ def objective(model, y=Y, metric="score"):
     how, usual = model._descent, None
     if "gamma" in setup.ranges[index]:
         usual = setup.candidates[index]
-    found = Objective.of(machine, task, setup.ranges[index], metric, how, usual)
+    task = replace(task, metric=metric)
+    found = Objective.of(machine, task, setup.ranges[index], how, usual)
     return found, found.begin(setup.candidates[index])
 
 

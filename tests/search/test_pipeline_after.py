@@ -83,6 +83,12 @@ def test_interval_with_weights_leaves_out_rows_of_weight_zero():
     np.testing.assert_allclose(found.upper, upper, atol=1e-8)
 
 
+def test_progress_of_intervals_is_a_line_for_each_split(capsys):
+    predict_interval(regressor(lam=1e-2), X, Y, NEW, 0.2, cv=3, verbose=1)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["[1/3] split 0", "[2/3] split 1", "[3/3] split 2"]
+
+
 def test_interval_takes_groups_and_time_of_the_search():
     groups = np.arange(N) % 8
     search = searched(regressor(), LAMS, GroupKFold(4), groups=groups)

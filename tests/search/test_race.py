@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
-from sklearn.model_selection import KFold, cross_val_score
+from sklearn.model_selection import GroupKFold, KFold, cross_val_score
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.heldout import Influence
@@ -127,3 +129,59 @@ def test_repairs_are_exact_where_the_limit_was_not():
     beside = fitted("smoothed_hinge", X, y, "race", n_jobs=2)
     np.testing.assert_array_equal(beside.cv_results_["mean_test_score"], found)
     np.testing.assert_array_equal(beside.cv_results_["method"], alone.cv_results_["method"])
+
+
+def long_race(X, y, method="race", **options):
+    """A search over rows enough for a first lap, with a bandwidth that sees no neighbours."""
+    grid = {"gamma": [0.3, 300.0], "lam": [1e-4, 1e-3, 1e-2]}
+    return fitted("smoothed_hinge", X, y, method, grid, refit=False, **options)
+
+
+def test_candidates_that_lose_on_a_sample_are_left_out():
+    X, _, y = data(3, 1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = long_race(X, y, cv=3)
+    table, honest = found.cv_results_, long_race(X, y, "exact", cv=3)
+    gone = table["method"] == "left out"
+    assert gone[table["param_gamma"] == 300.0].all()
+    assert np.isnan(table["mean_test_score"][gone]).all()
+    assert all("on a sample of 500 rows it has" in reason for reason in table["reason"][gone])
+    assert np.isfinite(table["mean_test_score"][~gone]).all()
+    assert found.best_params_ == honest.best_params_
+    assert found.best_score_ == honest.best_score_
+    assert (long_race(X[:999], y[:999], cv=3).cv_results_["method"] != "left out").all()
+
+
+def test_a_sample_has_the_weights_and_splits_of_its_rows():
+    """Every other row is noise that hardly counts, and would halve the score if it did."""
+    X, _, y = data(4, 1200)
+    groups, random = np.repeat(np.arange(6), 200), np.random.default_rng(0)
+    weight = np.where(np.arange(1200) % 2, 1.0, 1e-12)
+    y = np.where(weight == 1.0, y, random.permutation(y))
+    options = {"cv": GroupKFold(3), "scoring": "accuracy"}
+    grid = {"gamma": [0.3, 300.0], "lam": [1e-4, 1e-3]}
+    search = KernelSearchCV(KernelClassifier(), grid, method="race", refit=False, **options)
+    table = search.fit(X, y, groups=groups, sample_weight=weight).cv_results_
+    gone = table["method"] == "left out"
+    np.testing.assert_array_equal(gone, table["param_gamma"] == 300.0)
+    best_of_sample = float(table["reason"][gone][0].split()[-1])
+    assert best_of_sample == pytest.approx(table["mean_test_score"][~gone].max(), abs=0.05)
+
+
+def test_a_first_lap_over_a_kernel_matrix():
+    X, _, y = data(3, 1000)
+    squares = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    table = KernelSearchCV(
+        KernelClassifier(kernel="precomputed"), {"lam": [1e-4, 1e-3, 1e4]}, cv=3, method="race",
+        refit=False,
+    ).fit(np.exp(-0.3 * squares), y).cv_results_  # fmt: skip
+    np.testing.assert_array_equal(table["method"] == "left out", [False, False, True])
+
+
+def test_regressions_have_a_first_lap():
+    X, u, _ = data(5, 1000)
+    grid = {"gamma": [0.3, 300.0], "lam": [1e-4, 1e-3]}
+    found = fitted("huber", X, u, "race", grid, cv=3, refit=False)
+    gone = found.cv_results_["method"] == "left out"
+    np.testing.assert_array_equal(gone, found.cv_results_["param_gamma"] == 300.0)

@@ -11,7 +11,7 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler, cross_val_s
 
 from onefit import KernelRegressor, KernelSearchCV
 from onefit.search import Interval
-from onefit.search.random import settings
+from onefit.search.grid import settings
 
 X, y = make_friedman1(40, random_state=0)
 DRAWN = {"gamma": loguniform(1e-2, 1.0), "lam": loguniform(1e-5, 1e-1)}

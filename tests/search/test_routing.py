@@ -9,6 +9,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.metrics import get_scorer, make_scorer, max_error
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+from sklearn.utils.fixes import parse_version
 
 from onefit import KernelRegressor, KernelSearchCV
 
@@ -32,12 +33,20 @@ def both(estimator, fit, **options):
     return found
 
 
+weighted_scores = pytest.mark.skipif(
+    parse_version(sklearn.__version__) < parse_version("1.7"),
+    reason="GridSearchCV weights its scores from scikit-learn 1.7 on",
+)
+
+
+@weighted_scores
 @pytest.mark.parametrize("scoring", [None, "neg_mean_squared_error", "explained_variance"])
 def test_without_routing_weights_go_to_fit_and_scorer(scoring):
     fit = {"sample_weight": weights}
     assert_same(*both(KernelRegressor(), fit, cv=KFold(4), scoring=scoring))
 
 
+@weighted_scores
 def test_without_routing_a_scorer_that_takes_no_weights_gets_none():
     scoring = {"worst": make_scorer(max_error, greater_is_better=False), "r2": "r2"}
     with pytest.warns(UserWarning, match="does not support sample_weight"):

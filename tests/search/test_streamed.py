@@ -400,29 +400,27 @@ def test_folds_without_rows_weight_or_classes_are_refused(data: Data) -> None:
         search.fit(open_rows(frame, "y"), "y")
 
 
-def test_more_rows_than_there_is_room_for(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    search = KernelSearchCV(KernelRegressor(**NYSTROM), {"lam": [1e-2]}, cv=CV)
-    with monkeypatch.context() as patch:
-        patch.setattr("onefit.search.streamed.MAX_KEPT_ELEMENTS", 600)
-        search.fit(data.source("y"))
+def test_more_rows_than_there_is_room_for() -> None:
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(100_000, 2)), rng.normal(size=(100_000, 82))
+    machine = KernelRegressor(approximation=Nystrom(5), gamma=0.3)
+    search = KernelSearchCV(machine, {"lam": [1e-2]}, cv=CV)
+    search.fit(open_rows(X, Y))
     for name in ("heldout_", "headline_"):
-        with pytest.raises(AttributeError, match=rf"'{name}': held-out values of 900 .* 100 rows"):
+        with pytest.raises(AttributeError, match=rf"'{name}': held-out values of 100,000 .* 99,8"):
             getattr(search, name)
     with pytest.raises(ValueError, match="kept for the winner only"):
         search.heldout(0)
-    assert search.fit(data.source("y")).heldout_.values.size == N
+    assert search.fit(open_rows(X[:99_864], Y[:99_864])).heldout_.values.shape == (99_864, 82)
 
 
-def test_probabilities_of_streamed_rows(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_probabilities_of_streamed_rows(data: Data) -> None:
     machine = KernelClassifier(approximation=Nystrom(20), gamma=0.3)
     search = KernelSearchCV(machine, {"lam": [1e-3]}, cv=CV).fit(data.source("two"))
     held = search.heldout_
     expected = CalibratedKernelClassifier.from_heldout(search.best_estimator_, held)
     found = search.calibrate("sigmoid").predict_proba(data.X)
     np.testing.assert_array_equal(found, expected.predict_proba(data.X))
-    monkeypatch.setattr("onefit.search.streamed.MAX_KEPT_ELEMENTS", 10)
-    with pytest.raises(AttributeError, match="'heldout_': held-out values of 900"):
-        search.fit(data.source("two")).calibrate()
 
 
 def test_filtered_rows_are_counted_in_their_order(data: Data) -> None:

@@ -25,6 +25,7 @@ from onefit.grids import default_grid
 from onefit.kernels import is_table
 from onefit.prepare import TablePreparer, named_alike
 from onefit.relevance import Relevance, relevance
+from onefit.report.criteria import COLUMN, verdicts
 from onefit.report.facts import Facts
 from onefit.search.continuous import Interval
 from onefit.search.pipeline_rows import as_kernel_search
@@ -119,10 +120,14 @@ class AutoKernel(BaseEstimator):
         finally:
             planned.search.set_callbacks()
         self._keep(planned)
-        verdict = self.search_.headline_.verdict()
-        if verdict:
-            warnings.warn(f"{verdict}; see headline_", stacklevel=2)
+        if self.verdict_:
+            warnings.warn(self.verdict_, stacklevel=2)
         return self
+
+    @property
+    def verdict_(self) -> str:
+        """A sentence if the choice is not known to beat the baseline; else empty."""
+        return Facts(as_kernel_search(self.search_)).verdict
 
     def _keep(self, planned: Selection) -> None:
         """Fitted attributes, from a search that is done."""
@@ -250,17 +255,14 @@ class AutoKernel(BaseEstimator):
             score; :meth:`report` shows them.
         """
         from onefit.report import compare_criteria
-        from onefit.report.criteria import verdicts
 
         check_is_fitted(self, "pipeline_")
-        done = self._planned
         if names:
             self._refuse_in_folds("compare_criteria")
         names = names or self._cheap_criteria()
-        if not names:
-            return verdicts(Facts(as_kernel_search(self.search_)))
-        data = done.data
-        compare_criteria(self.search_, data.X, data.y, names, data.sample_weight)
+        if names:
+            data = self._planned.data
+            compare_criteria(self.search_, data.X, data.y, names, data.sample_weight)
         return verdicts(Facts(as_kernel_search(self.search_)))
 
     def _cheap_criteria(self) -> tuple[str, ...]:
@@ -273,7 +275,8 @@ class AutoKernel(BaseEstimator):
             return ()
         if done.data.n > MAX_ROWS_COMPARED or done.data.y.ndim > 1 or len(losses) > 1:
             return ()
-        return CHEAP_CRITERIA.get(losses.pop(), ())
+        cheap = CHEAP_CRITERIA.get(losses.pop(), ())
+        return tuple(name for name in cheap if COLUMN + name not in self.cv_results_)
 
     def report(self, path: Any, **options: Any) -> Any:
         """Write the report as one HTML file; for options see :func:`onefit.report.write_report`.

@@ -49,11 +49,12 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
        the winner is at its edge. The squared loss, for which one decomposition serves all lams.
     5. **Outliers** (one target). If more than 1 % of the winner's held-out residuals are further
        from their median than 5 times their scale (the MAD, JMLR 2008 eq. 18; for normal errors one
-       in 1.7 million is), candidates are chosen by the mean absolute error instead: the squared
-       loss is searched again by it, for the kernel and the scale of its residuals, and then, with
+       in 1.7 million is), candidates are chosen by the mean absolute error instead: the candidate
+       with the smallest one gives the kernel and the scale of the residuals, and then, with
        that kernel and bandwidths up to two grid steps from its own, the squared loss and Huber's
-       loss with a threshold of 1, 2 and 3 times the scale. The score stays R^2; the mean absolute
-       error is ``cv_results_["criterion"]``.
+       loss with a threshold of 1, 2 and 3 times the scale are searched. The score stays R^2; the
+       mean absolute error is ``cv_results_["criterion"]``. Without ``minutes``, that search is
+       smaller, or left out, where its plan exceeds a minute (some thousand rows).
 
        In simulations (``benchmarks/outlier_rule.py``, 40 data sets per kind of noise) Huber's loss
        was chosen for none with normal errors, for 1 with Laplace errors, for 4 with Student's t
@@ -88,7 +89,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         Candidates, as in :class:`onefit.KernelSearchCV`.
     outliers : bool, default=None
         Whether to apply rule 5; None applies it if none of ``loss``, ``scoring`` and
-        ``param_grid`` is given.
+        ``param_grid`` is given. With True, it may take any time.
     stack : bool or "nested", default=False
         Whether to average the candidates instead of choosing one, see :mod:`onefit.stacking`. With
         the squared loss, candidates with a metric (:mod:`onefit.gradient_metric`) or scales of the

@@ -2,11 +2,16 @@
 
 If more than 1 % of these residuals are further from their median than 5 times their scale (the
 MAD, JMLR 2008 eq. 18; for normal errors one in 1.7 million is), candidates are chosen by the mean
-absolute error instead, in which an outlier is not squared: by it the squared loss is searched
-again, for the kernel and the scale of its residuals, and then, with that kernel and bandwidths up
-to two steps of the grid from its own, the squared loss and Huber's with a threshold of 1, 2 and 3
-times the scale. The score that is reported stays what it was: whether there are outliers depends on
-the sample, and scores of two samples are to be comparable.
+absolute error instead, in which an outlier is not squared. The candidate with the smallest one
+gives the kernel and the scale of the residuals; no search is needed for that, since the held-out
+predictions of all candidates are known. With that kernel and bandwidths up to two steps of the grid
+from its own, the squared loss and Huber's with a threshold of 1, 2 and 3 times the scale are then
+searched. The score that is reported stays what it was: whether there are outliers depends on the
+sample, and scores of two samples are to be comparable.
+
+Huber's loss has no closed form, and its search takes far longer than that of the squared loss. With
+a time limit, or beyond `MAX_SECONDS` by the plan, it has fewer bandwidths and lams, or is left out,
+with a reason; ``outliers=True`` removes the second limit.
 """
 
 from __future__ import annotations
@@ -22,8 +27,9 @@ from sklearn.base import clone
 from onefit._format import number
 from onefit.auto.prepared import Prepared
 from onefit.criteria import CrossValidation
+from onefit.criteria.identity import near_identity
 from onefit.criteria.pointwise import Pointwise
-from onefit.plan import Deadline, OutOfTime
+from onefit.plan import Deadline, OutOfTime, duration
 from onefit.robust import mad
 from onefit.search_cv import KernelSearchCV
 
@@ -39,6 +45,8 @@ MULTIPLES = (1.0, 2.0, 3.0)
 #: if time is short
 NEIGHBOURS = ((2, 4), (0, 4), (0, 2))
 OVERDUE = "its search was stopped at the time limit"
+#: planned seconds of the search with Huber's loss, unless it is asked for
+MAX_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -58,23 +66,31 @@ def part_far_away(search: KernelSearchCV, y: Array) -> float:
 
 
 def robust_search(
-    search: KernelSearchCV, data: Prepared, deadline: Deadline | None = None
+    search: KernelSearchCV, data: Prepared, deadline: Deadline | None = None, asked: bool = False
 ) -> tuple[KernelSearchCV, str]:
     """A search over Huber's loss and the squared one, on the same splits and by the same score.
 
-    With a deadline, it has fewer bandwidths and lams if time is short. If there is no time for
-    Huber's loss at all, the given search is returned, with the reason.
+    It has fewer bandwidths and lams if time is short. If there is no time for Huber's loss at all,
+    the given search is returned, with the reason.
+
+    Parameters
+    ----------
+    search : KernelSearchCV
+        Fitted.
+    data : Prepared
+        What it was fitted to.
+    deadline : Deadline or None
+    asked : bool, default=False
+        Whether only the deadline limits the time.
     """
-    least = _by_absolute_errors(search)
-    late = _late(least, data, deadline)
-    if late or not _fitted(least, data, deadline):
-        return search, late or OVERDUE
-    scale = mad(_residuals(least, data.y))
+    place = _least_absolute(search, data)
+    best = search.cv_results_["params"][place]
+    scale = mad(_residuals(search, data.y, place)) or mad(_residuals(search, data.y))
     if scale == 0.0:
-        return least, ""
+        return search, "most of the held-out residuals are equal, which leaves no scale for it"
     for gammas, lams in NEIGHBOURS:
-        robust = _with_huber(least, _near(least, gammas, lams), scale)
-        late = _late(robust, data, deadline)
+        robust = _with_huber(search, _near(search, best, gammas, lams), scale)
+        late = _late(robust, data, deadline, asked)
         if not late:
             break
     if late or not _fitted(robust, data, deadline):
@@ -88,29 +104,54 @@ def planned_seconds(search: KernelSearchCV, data: Prepared) -> float:
     near = {name: list(values) for name, values in first.items()}
     if "gamma" in near:
         near["gamma"] = near["gamma"][: 2 * NEIGHBOURS[0][0] + 1]
-    both = search, _with_huber(search, near, 1.0)
-    return sum(data.planned_seconds(one)[0] for one in both)
+    return data.planned_seconds(_with_huber(search, near, 1.0))[0]
 
 
-def _by_absolute_errors(search: KernelSearchCV) -> KernelSearchCV:
-    """The search with another criterion, on the same splits."""
-    found: KernelSearchCV = clone(search)
-    found.set_params(criterion=AbsoluteErrors(), cv=search.heldout_.folds, journal=None)
-    return found
+def _least_absolute(search: KernelSearchCV, data: Prepared) -> int:
+    """The candidate whose held-out predictions have the smallest mean absolute error.
+
+    Kernel matrices near the identity are left out, as by the criterion of the search that follows.
+    """
+    weight = np.ones(data.n) if data.sample_weight is None else data.sample_weight
+    tested = np.isfinite(_errors(search, data.y, search.best_index_))
+    candidates = search.cv_results_["params"]
+    errors = [
+        np.average(np.abs(_errors(search, data.y, i))[tested], weights=weight[tested])
+        for i in range(len(candidates))
+    ]
+    identities: dict[str, bool] = {}
+    for place in np.argsort(errors)[: np.isfinite(errors).sum()]:
+        model = clone(search.estimator).set_params(**candidates[place])
+        kernel = repr((model.kernel, model.gamma))
+        if kernel not in identities:
+            K = model._prepare(data.X, data.y, None).K
+            identities[kernel] = K.features is None and bool(near_identity(K))
+        if not identities[kernel]:
+            return int(place)
+    return int(search.best_index_)
 
 
 def _with_huber(search: KernelSearchCV, grid: dict[str, Any], scale: float) -> KernelSearchCV:
     """The search over part of its grid, with the squared loss and Huber's."""
     huber = {"loss": ["huber"], "loss__threshold": [c * scale for c in MULTIPLES]}
     method = "limit" if search.estimator.approximation is not None else "auto"
+    folds = search.heldout_.folds if hasattr(search, "cv_results_") else search.cv
     found: KernelSearchCV = clone(search)
-    found.set_params(param_grid=[grid | {"loss": ["squared"]}, grid | huber], method=method)
+    found.set_params(
+        param_grid=[grid | {"loss": ["squared"]}, grid | huber], method=method,
+        criterion=AbsoluteErrors(), cv=folds, journal=None,
+    )  # fmt: skip
     return found
 
 
-def _late(search: KernelSearchCV, data: Prepared, deadline: Deadline | None) -> str:
+def _late(search: KernelSearchCV, data: Prepared, deadline: Deadline | None, asked: bool) -> str:
     """The reason why there is no time for a search; empty if there is time."""
-    return "" if deadline is None else deadline.refuses(data.planned_seconds(search)[0])
+    planned = data.planned_seconds(search)[0]
+    if deadline is not None:
+        return deadline.refuses(planned)
+    if asked or planned <= MAX_SECONDS:
+        return ""
+    return f"it would take about {duration(planned)} (outliers=True tries it in any case)"
 
 
 def _fitted(search: KernelSearchCV, data: Prepared, deadline: Deadline | None) -> bool:
@@ -120,15 +161,18 @@ def _fitted(search: KernelSearchCV, data: Prepared, deadline: Deadline | None) -
             data.fit(search)
     except OutOfTime:
         return False
+    except ValueError:  # the few kernels that there was time for may all be near the identity
+        if deadline is None or not deadline.cut:
+            raise
+        return False
     return True
 
 
-def _near(least: KernelSearchCV, gammas: int, lams: int) -> dict[str, Any]:
-    """The grid of the winning kernel, with the bandwidths and lams next to the winner's."""
-    best = least.best_params_
+def _near(search: KernelSearchCV, best: dict[str, Any], gammas: int, lams: int) -> dict[str, Any]:
+    """The grid of the best candidate's kernel, with the bandwidths and lams next to its own."""
     (grid,) = [
         part
-        for part in least.param_grid
+        for part in search.param_grid
         if all(
             part[name] == [best.get(name)] for name in ("kernel", "kernel__degree") if name in part
         )
@@ -157,7 +201,12 @@ def describe(part: float, search: KernelSearchCV) -> str:
     )
 
 
-def _residuals(search: KernelSearchCV, y: Array) -> Array:
-    """Held-out residuals of the winner, of the rows that a split tests."""
-    residuals = np.ravel(y) - np.ravel(search.heldout_.predictions)
-    return np.asarray(residuals[np.isfinite(residuals)])
+def _residuals(search: KernelSearchCV, y: Array, place: int | None = None) -> Array:
+    """Held-out residuals of the winner or another candidate, of the rows that a split tests."""
+    errors = _errors(search, y, search.best_index_ if place is None else place)
+    return np.asarray(errors[np.isfinite(errors)])
+
+
+def _errors(search: KernelSearchCV, y: Array, place: int) -> Array:
+    """Targets minus held-out predictions; NaN in rows that no split tests."""
+    return np.asarray(np.ravel(y) - np.ravel(search.heldout(place).predictions))

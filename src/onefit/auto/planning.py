@@ -20,6 +20,7 @@ from onefit import plan
 from onefit._validation import check_choice
 from onefit.auto import rules
 from onefit.auto.data_checks import find_copies, strong_columns, together
+from onefit.auto.preparation import is_supervised, with_preparation
 from onefit.auto.prepared import Prepared
 from onefit.auto.run import Selection
 from onefit.auto.stacked import check_stack
@@ -28,7 +29,6 @@ from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.grids import LAMS_JMLR
 from onefit.plan import Deadline
 from onefit.prepare import TablePreparer
-from onefit.search.prepared import is_supervised, with_preparation
 from onefit.search_cv import KernelSearchCV
 from onefit.tables import is_frame, mistakes
 
@@ -132,6 +132,7 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
         preparer=preparer,
         in_folds=in_folds,
         stack=auto.stack,
+        asked_to_be_robust=getattr(auto, "outliers", None) is True,
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from onefit import plan
 from onefit._types import Array
 from onefit.search.setup import Setup, set_up
 
@@ -51,6 +53,12 @@ class Prepared:
     def planned_seconds(self, search: Any) -> tuple[float, str]:
         """Seconds that a search is expected to take, and why it does not fit into memory, if so."""
         return planned_seconds(self.set_up(search))
+
+    def announce(self, search: Any) -> None:
+        """Print on stderr how long a search will take, and what would be faster, if it is long."""
+        text = plan.announce(self.set_up(search).works)
+        if text:
+            print(text, file=sys.stderr, flush=True)
 
     def fit(self, search: Any) -> Any:
         """The search, fitted."""

@@ -8,7 +8,7 @@ stage                               when, and what it may change
 :meth:`Selection.fit_in_time`       a time limit that the plan exceeds: features replace the
                                     kernel matrix (:mod:`onefit.auto.fallback`)
 :meth:`Selection.fit_search`        always; a grid by the rules grows where the winner is at
-                                    its edge (:mod:`onefit.search.extend`)
+                                    its edge (:mod:`onefit.auto.extend`)
 :meth:`Selection.resist_outliers`   outliers among the held-out residuals: the criterion and
                                     the loss (:mod:`onefit.auto.outliers`)
 :meth:`Selection.average`           ``stack``: the average of all candidates replaces the winner
@@ -37,14 +37,13 @@ from onefit import plan
 from onefit._format import aligned, duration
 from onefit.auto import outliers
 from onefit.auto.data_checks import warn_of_columns
+from onefit.auto.extend import fit_growing
 from onefit.auto.fallback import Fallback, fall_back, measure_whole
 from onefit.auto.prepared import Prepared, planned_seconds
 from onefit.auto.race import SAMPLE_ROWS, narrow, seconds_without_race
 from onefit.auto.stacked import stack_searches
 from onefit.plan import Deadline, OutOfTime
 from onefit.report.facts import Facts
-from onefit.search.announce import announce
-from onefit.search.extend import fit_growing
 from onefit.search.setup import Setup
 from onefit.search_cv import KernelSearchCV
 
@@ -84,6 +83,8 @@ class Selection:
         the data then hold the rows as given.
     stack : bool or "nested"
         Whether the candidates are averaged at the end.
+    asked_to_be_robust : bool
+        Whether the search that outliers call for may take any time.
     """
 
     search: KernelSearchCV
@@ -100,6 +101,7 @@ class Selection:
     preparer: Any = None
     in_folds: bool = False
     stack: bool | str = False
+    asked_to_be_robust: bool = False
 
     def run(self) -> None:
         """All stages."""
@@ -135,7 +137,7 @@ class Selection:
         """Fit the search; with features if its first kernel shows that time is too short."""
         data, deadline = self.data, self.deadline
         if not self.in_folds:
-            announce(self.search, data.X, data.y, data.sample_weight, data.groups)
+            data.announce(self.search)
         if deadline is None:
             grown = fit_growing(self.search, data.X, data.y, data.params, self.growing)
             self.reasons.extend(grown)
@@ -168,7 +170,9 @@ class Selection:
         part = outliers.part_far_away(self.search, self.data.y) if self.may_be_robust else 0.0
         if part == 0.0:
             return
-        search, late = outliers.robust_search(self.search, self.data, self.deadline)
+        search, late = outliers.robust_search(
+            self.search, self.data, self.deadline, self.asked_to_be_robust
+        )
         if late:
             self.reasons.append(
                 f"{part:.1%} of the held-out residuals are outliers, and Huber's loss was not "

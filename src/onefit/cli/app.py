@@ -75,11 +75,11 @@ def select(
     are drawn; the model is a scikit-learn pipeline that includes these steps.
     """
     begun = started()
-    with clear_errors(), _as_file(data) as path:
+    with clear_errors() as notes, _as_file(data) as path:
         from onefit.cli.select import select_file
         from onefit.cli.show import as_json, document, show
 
-        found = select_file(path, columns, choice.parameters, outputs, begun)
+        found = select_file(path, columns, choice.parameters, outputs, begun, notes)
         if format_ is Format.json:
             typer.echo(as_json(document(found)))
         else:
@@ -147,7 +147,7 @@ def demo(
     report: Annotated[Path, typer.Option(help="HTML report to write.")] = Path("onefit-demo.html"),
 ) -> None:
     """Run a full model selection on a bundled data set, and write its report."""
-    with clear_errors():
+    with clear_errors() as notes:
         from sklearn.datasets import load_diabetes
 
         from onefit import AutoKernelRegressor
@@ -160,7 +160,7 @@ def demo(
         bunch = load_diabetes(as_frame=True, scaled=False)
         table = Table(bunch.data, bunch.target.to_numpy(float), "progression")
         typer.echo(f"{AutoKernelRegressor().explain(table.X, table.y)}\n")
-        show(select_table(table, "diabetes", None, {}, outputs))
+        show(select_table(table, "diabetes", None, {}, outputs, notes))
 
 
 @contextmanager

@@ -38,15 +38,22 @@ def raise_errors(raised: bool) -> None:
 
 
 @contextmanager
-def clear_errors() -> Iterator[None]:
-    """Turn an error into a sentence on stderr and an exit code; warnings become sentences too.
+def clear_errors() -> Iterator[list[str]]:
+    """Turn an error into a sentence on stderr and an exit code; warnings become notes there.
 
-    After :func:`raise_errors` they are raised as they are.
+    The list that it yields collects the notes. After :func:`raise_errors` errors are raised as they
+    are.
     """
+    notes: list[str] = []
+
+    def note(message: Warning | str, *_: Any, **__: Any) -> None:
+        notes.append(_one_line(message))
+        typer.echo(f"note: {notes[-1]}", err=True)
+
     with warnings.catch_warnings():
-        warnings.showwarning = _say_warning
+        warnings.showwarning = note
         try:
-            yield
+            yield notes
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except BaseException as error:
@@ -86,10 +93,6 @@ def _sentence(error: BaseException, code: int) -> str:
     if code == UNEXPECTED:
         return f"{type(error).__name__}: {text} (unexpected; --traceback shows where)"
     return text
-
-
-def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    typer.echo(f"note: {_one_line(message)}", err=True)
 
 
 def _one_line(message: BaseException | str) -> str:

@@ -64,9 +64,16 @@ class Selected:
         shape: tuple[int, int],
         seconds: float,
         outputs: Outputs,
+        notes: list[str],
         **report: Any,
     ) -> Selected:
-        """Write the files of a fitted estimator; ``report`` are options of its report."""
+        """Write the files of a fitted estimator; ``report`` are options of its report.
+
+        ``notes`` are all that stderr had; a verdict among them has its own place in the output.
+        """
+        if outputs.report is not None:
+            auto.compare_criteria()  # which may note what it leaves out
+        auto.notes_ = [one for one in dict.fromkeys(notes) if one != auto.verdict_]
         if outputs.model is not None:
             save_model(auto, outputs.model, target)
         if outputs.report is not None:
@@ -83,6 +90,7 @@ def select_file(
     parameters: dict[str, Any],
     outputs: Outputs,
     begun: float,
+    notes: list[str],
 ) -> Selected:
     """Select on the rows of a file, and write the files asked for.
 
@@ -95,18 +103,20 @@ def select_file(
     outputs : Outputs
     begun : float
         When the command began, by :func:`time.monotonic`; reading counts for a time limit.
+    notes : list of str
+        Notes for stderr, printed or still to be printed.
     """
     from onefit.cli.streamed import is_streamed, select_streamed
 
     outputs.check()
     parameters = parameters | {"journal": outputs.journal}
     if is_streamed(path, parameters.get("approximation")):
-        return select_streamed(path, columns, parameters, outputs)
+        return select_streamed(path, columns, parameters, outputs, notes)
     table = _read(path, columns, parameters)
     if parameters.get("minutes", 0.0) > 0.0:
         spent = (monotonic() - begun) / 60.0
         parameters["minutes"] = max(parameters["minutes"] - spent, MIN_MINUTES)
-    return select_table(table, path.name, columns.dayfirst, parameters, outputs)
+    return select_table(table, path.name, columns.dayfirst, parameters, outputs, notes)
 
 
 def select_table(
@@ -115,16 +125,16 @@ def select_table(
     dayfirst: bool | None,
     parameters: dict[str, Any],
     outputs: Outputs,
+    notes: list[str],
 ) -> Selected:
     """Select on a table, see :func:`select_file`."""
     start = perf_counter()
     auto, y = _auto(table, dayfirst, parameters)
     with outputs.on_interrupt(), progress(auto):
         auto.fit(table.X, y, groups=table.groups, sample_weight=table.sample_weight)
-    auto.notes_[:0] = table.notes
     seconds = perf_counter() - start
     rows = None if is_sparse(table.X) else table.X
-    return Selected.of(auto, name, table.target, table.X.shape, seconds, outputs, rows=rows)
+    return Selected.of(auto, name, table.target, table.X.shape, seconds, outputs, notes, rows=rows)
 
 
 def explain_file(path: Path, columns: ColumnOptions, parameters: dict[str, Any]) -> str:

@@ -68,12 +68,16 @@ class FrameSample:
 
 
 def select_streamed(
-    path: Path, columns: ColumnOptions, parameters: dict[str, Any], outputs: Outputs
+    path: Path,
+    columns: ColumnOptions,
+    parameters: dict[str, Any],
+    outputs: Outputs,
+    notes: list[str],
 ) -> Selected:
     """Select on the rows of Parquet files, and write the files asked for."""
     _check(columns, parameters, path)
     start, target = perf_counter(), str(columns.target)
-    gaps, filter, notes = _gaps(path, target)
+    gaps, filter = _gaps(path, target)
     cv = HashKFold(parameters["cv"])
     source = open_rows(
         path, target, sample_weight=columns.sample_weight, groups=columns.groups,
@@ -87,13 +91,12 @@ def select_streamed(
     planned = auto._plan(drawn, y, None, None)
     with outputs.on_interrupt(), progress(planned.search):
         planned.search.fit(_encoded(source, planned))
-    planned.notes[:0] = notes
     planned.note_columns()
     planned.reasons.append(_about(used, len(y)))
     auto._keep(planned)
     seconds = perf_counter() - start
     shape = used, len(source.names or ())
-    return Selected.of(auto, path.name, target, shape, seconds, outputs)
+    return Selected.of(auto, path.name, target, shape, seconds, outputs, notes)
 
 
 def _check(columns: ColumnOptions, parameters: dict[str, Any], path: Path) -> None:
@@ -114,27 +117,27 @@ def _check(columns: ColumnOptions, parameters: dict[str, Any], path: Path) -> No
         )
 
 
-def _gaps(path: Path, target: str) -> tuple[int, Any, list[str]]:
-    """Number of rows without a target, a filter that leaves them out, and a note."""
+def _gaps(path: Path, target: str) -> tuple[int, Any]:
+    """Number of rows without a target, and a filter that leaves them out."""
     from pyarrow import compute
 
     dataset, _ = open_dataset(path)
     if target not in dataset.schema.names:
-        return 0, None, []  # which is refused with the other names
+        return 0, None  # which is refused with the other names
     empty = compute.field(target).is_null(nan_is_null=True)
     gaps, rows = dataset.count_rows(filter=empty), dataset.count_rows()
     if gaps == 0:
-        return 0, None, []
+        return 0, None
     if gaps == rows:
         raise DataError(
             f"the target {shown(target)} has no value in any row; name another with --target"
         )
-    note = (
+    warnings.warn(
         f"{gaps} of {rows} rows are left out, because they have no value of the target "
-        f"{shown(target)}"
+        f"{shown(target)}",
+        stacklevel=2,
     )
-    warnings.warn(note, stacklevel=2)
-    return gaps, ~empty, [note]
+    return gaps, ~empty
 
 
 def _about(used: int, rows: int) -> str:

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from onefit.criteria.base import Criterion
 from onefit.criteria.evidence import Evidence
 from onefit.criteria.pointwise import Pointwise, pointwise
 from onefit.heldout import HeldOut
 from onefit.problem import Problem
+from onefit.scoring import RowSums, Truth
 
 __all__ = ["CrossValidation"]
 
@@ -48,9 +47,8 @@ class CrossValidation(Criterion):
 
     def _mean(self, held: HeldOut, problem: Problem) -> float:
         """The mean loss of held-out values: of every split, then over the splits."""
-        rows, starts = held.folds.rows, held.folds.offsets[:-1]
-        values = pointwise(self.loss, problem)(problem.Y[rows], held.values).mean(axis=1)
-        weights = problem.s[rows]
-        total = np.add.reduceat(weights, starts)
-        sums = np.add.reduceat(weights * values, starts)[total > 0]
-        return float((sums / total[total > 0]).mean())
+        rows = held.folds.rows
+        truth = Truth(problem.Y[rows], held.folds.offsets[:-1], problem.s[rows])
+        losses = pointwise(self.loss, problem)(truth.y, held.values).mean(axis=1)
+        sums = RowSums.of(losses[:, None], truth.weights[:, None], truth.sums)
+        return float(sums.means[sums.below > 0.0].mean())

@@ -17,18 +17,11 @@ import numpy as np
 from onefit._types import Array
 from onefit._validation import check_choice
 from onefit.problem import Problem
+from onefit.scoring.metrics import absolute, squared
 
 Pointwise = Callable[[Array, Array], Array]
 
 __all__ = ["POINTWISE", "Pointwise", "pointwise"]
-
-
-def _squared(y: Array, u: Array) -> Array:
-    return np.asarray((y - u) ** 2)
-
-
-def _absolute(y: Array, u: Array) -> Array:
-    return np.asarray(np.abs(y - u))
 
 
 def _zero_one(y: Array, u: Array) -> Array:
@@ -45,8 +38,8 @@ def _hinge(y: Array, u: Array) -> Array:
 
 #: name -> function of targets and predictions, elementwise
 POINTWISE: dict[str, Pointwise] = {
-    "squared": _squared,
-    "absolute": _absolute,
+    "squared": squared,
+    "absolute": absolute,
     "zero_one": _zero_one,
     "negative_margin": _negative_margin,
     "hinge": _hinge,
@@ -71,7 +64,7 @@ def pointwise(loss: str | Pointwise | None, problem: Problem) -> Pointwise:
         # widths that differ between splits do not give comparable losses
         if not getattr(problem.loss, "relative", False):
             return problem.loss.value
-        return getattr(problem.loss, "unrounded", _absolute)
+        return getattr(problem.loss, "unrounded", absolute)
     if not isinstance(loss, str):
         return loss
     check_choice("loss", loss, POINTWISE)

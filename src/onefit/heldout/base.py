@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -208,6 +208,14 @@ class HeldOutPath:
             np.full((L, n, q), np.nan, dtype=problem.Y.dtype), np.full((L, k, q), np.nan),
             np.zeros((L, k), dtype=bool), counts[0], counts[1], [""] * L, order,
         )  # fmt: skip
+
+    @classmethod
+    def failed(
+        cls, problem: Problem, folds: Folds, method: str, reason: str, lams: Array
+    ) -> HeldOutPath:
+        """No values at any lambda, for one reason."""
+        found = cls.empty(problem, folds, method, lams)
+        return replace(found, reasons=[reason] * len(found))
 
     @property
     def error(self) -> Array:

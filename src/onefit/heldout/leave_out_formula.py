@@ -35,12 +35,15 @@ class LeaveOutValues(NamedTuple):
         The norm of what was changed of the matrix on purpose: negative eigenvalues set to zero.
     reasons : list of str
         Why a c failed, empty where it did not.
+    interpolated : (L,) array
+        The largest relative error of a weight 1/(e + c) in the blocks P_SS.
     """
 
     residuals: list[Array]
     norm: Array
     changed: float
     reasons: list[str]
+    interpolated: Array
 
 
 class LeaveOut(Prepared):
@@ -77,7 +80,7 @@ class LeaveOut(Prepared):
         for weight, members in splits.groups:
             found = self.formula(path.lams * weight, [splits.removed[i] for i in members])
             path.reasons = [a or b for a, b in zip(path.reasons, found.reasons, strict=True)]
-            self._fill(path, members, found, self._rounding(path.lams * weight, found))
+            self._fill(path, members, found, path.lams * weight)
         for i in range(len(path)):
             if path.reasons[i]:
                 path.fail(i, path.reasons[i])
@@ -86,11 +89,12 @@ class LeaveOut(Prepared):
         return path.judged(problem)
 
     def _fill(
-        self, path: HeldOutPath, members: Indices, found: LeaveOutValues, rounding: Array
+        self, path: HeldOutPath, members: Indices, found: LeaveOutValues, ridges: Array
     ) -> None:
         """Values and bounds of the splits that share one c / lam."""
         problem, root, splits = self.scaled.problem, self.scaled.root, self.scaled.splits
         size = np.abs(problem.Y.astype(np.float64)).max(axis=0)
+        rounding = self._rounding(ridges, found)
         for i, residuals in zip(members, found.residuals, strict=True):
             k = splits.by_formula[i]
             test = splits.folds.test[k]
@@ -99,6 +103,26 @@ class LeaveOut(Prepared):
             path.values[:, splits.folds.place(k)] = values
             largest = size + np.abs(values).max(axis=1)
             path.bounds[:, k] = rounding[:, None] * self.amplified(test) * largest
+            if found.interpolated.any():
+                missed = self._interpolation(ridges, found, residuals, splits.removed[i])
+                path.bounds[:, k] += missed / root[test].min()
+
+    def _interpolation(
+        self, ridges: Array, found: LeaveOutValues, residuals: Array, rows: Indices
+    ) -> Array:
+        """What interpolated weights may change of the residuals t = R_S (y_S - u_S), (L, q).
+
+        Weights that are off by d relative to themselves change P_SS by no more than d P_SS, in
+        either direction, and so t by no more than d sqrt(k) |t|, with k the condition number of
+        P_SS. It is at most that of M, times |r|^2 / |r_T|^2 with an intercept, where T are the rows
+        trained on: P is at least the projection off r over e_max + c.
+        """
+        squares = np.square(self.scaled.root.astype(np.float64))
+        condition = (self.rounded + ridges) * found.norm
+        if self.scaled.problem.fit_intercept:
+            condition = condition * squares.sum() / np.delete(squares, rows).sum()
+        size = np.linalg.norm(residuals.astype(np.float64), axis=1)
+        return np.asarray((found.interpolated * np.sqrt(condition))[:, None] * size)
 
     def _rounding(self, ridges: Array, found: LeaveOutValues) -> Array:
         """What rounding may change of a held-out value, relative to targets and values.

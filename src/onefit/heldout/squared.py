@@ -109,7 +109,7 @@ class _Block(LeaveOut):
     def formula(self, ridges: Array, removed: list[Indices]) -> LeaveOutValues:
         L, (_, q) = ridges.size, self.scaled.targets.shape
         residuals = [np.full((L, S.size, q), np.nan, self.scaled.root.dtype) for S in removed]
-        found = LeaveOutValues(residuals, np.ones(L), 0.0, [""] * L)
+        found = LeaveOutValues(residuals, np.ones(L), 0.0, [""] * L, np.zeros(L))
         for place, ridge in enumerate(ridges):
             try:
                 inverse = self.inverse(float(ridge))
@@ -181,6 +181,7 @@ class _Eigen(LeaveOut):
 
     def formula(self, ridges: Array, removed: list[Indices]) -> LeaveOutValues:
         shifts, reasons = self.spectrum.at(ridges), [""] * ridges.size
+        interpolated = np.zeros(ridges.size)
         if self.scaled.splits.one_row_each:
             rows = np.concatenate(removed)
             order = np.argsort(rows)  # all rows in order are Q itself, not a copy
@@ -189,7 +190,8 @@ class _Eigen(LeaveOut):
         else:
             pieces = list(shifts.pieces(max(S.size for S in removed)))
             residuals = [self._residuals(S, pieces, reasons) for S in removed]
-        return LeaveOutValues(residuals, shifts.norm, shifts.changed, reasons)
+            interpolated = np.concatenate([part.interpolated for _, part in pieces])
+        return LeaveOutValues(residuals, shifts.norm, shifts.changed, reasons, interpolated)
 
     def _residuals(
         self, rows: Indices, pieces: list[tuple[slice, ShiftedSums]], reasons: list[str]

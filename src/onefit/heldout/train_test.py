@@ -65,11 +65,11 @@ class TestValues:
     reasons: list[str]
 
     @classmethod
-    def empty(cls, L: int, m: int, q: int) -> TestValues:
+    def empty(cls, L: int, m: int, q: int, reason: str = "") -> TestValues:
         """No values."""
         steps = np.zeros(L, dtype=np.intp)
         none = np.full(L, np.nan)
-        return cls(np.full((L, m, q), np.nan), none, np.zeros(L, dtype=bool), steps, [""] * L)
+        return cls(np.full((L, m, q), np.nan), none, np.zeros(L, dtype=bool), steps, [reason] * L)
 
     @classmethod
     def of(cls, path: HeldOutPath) -> TestValues:

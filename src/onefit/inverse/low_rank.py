@@ -82,6 +82,9 @@ class LowRank:
     K : Gram
     s : (n,) array
         Weights: rows of weight zero are never drawn.
+    decomposition : float, default=None
+        Operations of what is done with a small matrix, in the cube of its size; None is those of
+        an eigendecomposition.
 
     Attributes
     ----------
@@ -93,9 +96,11 @@ class LowRank:
         e of R (K - F F') R, R^2 = diag(s), before the first block and after each.
     """
 
-    def __init__(self, K: Any, s: Array) -> None:
+    def __init__(self, K: Any, s: Array, decomposition: float | None = None) -> None:
         self.K, self.s, self.arrays = K, s.astype(np.float64), arrays_of(K)
         self.prices = PRICES[self.arrays.on_host]
+        if decomposition is not None:
+            self.prices = self.prices._replace(decomposition=decomposition)
         if isinstance(self.arrays, Device):
             room = min(self.prices.room, int(self.arrays.room() / 32.0))  # F twice, and as much
             self.prices = self.prices._replace(room=room)
@@ -141,6 +146,10 @@ class LowRank:
         """Steps of conjugate gradients that are expected of columns with these Lambda."""
         best = self._best(ridge, folds)
         return np.asarray(CG_STEPS_PER_ROOT_CONDITION * np.sqrt(1.0 + self.sizes[best] / ridge))
+
+    def cost(self, ridge: Array, folds: int) -> float:
+        """Operations of set-up and iteration that are expected."""
+        return self._cost(self._best(ridge, folds), ridge, folds)
 
     def _cost(self, count: int, ridge: Array, folds: int) -> float:
         """Cost of set-up and iteration with a number of blocks, in operations of a product."""

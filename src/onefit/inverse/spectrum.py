@@ -40,7 +40,7 @@ from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.inverse.off_constants import OffConstants
 from onefit.linalg.partial_eigh import PartialEigh
-from onefit.linalg.shift_interpolation import interpolate_shifts
+from onefit.linalg.shift_interpolation import ShiftGroup, interpolate_shifts
 
 __all__ = ["ShiftedSums", "Spectrum"]
 
@@ -257,14 +257,26 @@ class ShiftedSums:
             )
 
     @cached_property
+    def _groups(self) -> list[ShiftGroup] | None:
+        """Groups of eigenvalues with their chosen c; None if one c at a time is less work."""
+        return (
+            interpolate_shifts(self.spectrum.values, self.ridges) if self.ridges.size > 1 else None
+        )
+
+    @property
+    def interpolated(self) -> Array:
+        """The largest relative error of a weight 1/(e + c) in the blocks, (L,)."""
+        errors = [one.error for one in self._groups or ()]
+        return np.max(errors, axis=0, initial=0.0) if errors else np.zeros(self.ridges.size)
+
+    @cached_property
     def _sums(self) -> list[_Sums]:
         """Sums that the blocks at all c are combined from; of all values if that is less work."""
-        values, L = self.spectrum.values, self.ridges.size
-        groups = interpolate_shifts(values, self.ridges) if L > 1 else None
-        if groups is None:
+        values = self.spectrum.values
+        if self._groups is None:
             return [_Sums(slice(None), list(np.sqrt(self.damped)))]
         found = []
-        for one in groups:
+        for one in self._groups:
             for first in range(0, one.chosen.size, MAX_CACHED_SUMS):
                 some = slice(first, first + MAX_CACHED_SUMS)
                 roots = [np.sqrt(self.damped[c, one.group]) for c in one.chosen[some]]

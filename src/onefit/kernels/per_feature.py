@@ -34,6 +34,8 @@ class PerFeature(Kernel):
     gamma: Sequence[float]
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.kind, type) and issubclass(self.kind, Stationary)):
+            raise TypeError(f"kind must be a class, such as Gaussian, got {self.kind!r}")
         gamma = tuple(
             require_number(float(value), f"gamma[{f}]", positive=False)
             for f, value in enumerate(self.gamma)

@@ -53,11 +53,14 @@ class ShiftGroup:
         J, among the c.
     combine : (r, L) array
         T.
+    error : (L,) array
+        The largest relative error of a weight of the group, with the rounding of the combination.
     """
 
     group: slice
     chosen: Indices
     combine: Array
+    error: Array
 
 
 def interpolate_shifts(values: Array, ridges: Array) -> list[ShiftGroup] | None:
@@ -79,7 +82,20 @@ def shift_groups(values: Array, ridges: Array) -> list[ShiftGroup]:
             int(np.searchsorted(values, MAX_EIGENVALUE_RATIO * values[ends[-1]], side="right"))
         )
     groups = [slice(a, b) for a, b in pairwise(ends) if a < b]
-    return [ShiftGroup(group, *_interpolate(values[group], ridges)) for group in groups]
+    found = []
+    for group in groups:
+        chosen, combine = _interpolate(values[group], ridges)
+        error = _error(values[group], ridges, chosen, combine)
+        found.append(ShiftGroup(group, chosen, combine, error))
+    return found
+
+
+def _error(values: Array, ridges: Array, chosen: Indices, combine: Array) -> Array:
+    """The largest relative error of a weight at every c."""
+    weights = 1.0 / (values[:, None].astype(np.float64) + ridges)
+    missed = np.abs(weights[:, chosen] @ combine - weights)
+    rounding = np.finfo(values.dtype).eps * (weights[:, chosen] @ np.abs(combine))
+    return np.asarray(((missed + rounding) / weights).max(axis=0))
 
 
 def _interpolate(values: Array, ridges: Array) -> tuple[Indices, Array]:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from onefit.features.feature_gram import MAX_HELD_ELEMENTS
-from onefit.inverse.low_rank import MAX_HOST_FACTOR_ELEMENTS as MAX_LANDMARK_NUMBERS
+from onefit.inverse.low_rank import MAX_HOST_FACTOR_ELEMENTS
 from onefit.plan.rates import Cost, Rates
 from onefit.plan.workload import Workload
 
@@ -34,21 +34,19 @@ __all__ = [
     "train_test",
 ]
 
-#: overhead of Python and NumPy, in calls of a tiny solve
+#: overhead of Python and NumPy, in calls of a tiny solve: most of the time of
+#: 100 rows (benchmarks/plan_choice.py)
 CALLS_PER_KERNEL, CALLS_PER_LAYOUT, CALLS_PER_LAMBDA = 120.0, 3.0, 40.0
 CALLS_PER_FOLD, CALLS_PER_ROW, CALLS_PER_NEWTON_STEP = 16.0, 0.3, 350.0
 
-#: a tridiagonal form, in eigendecompositions
-TRIDIAGONAL_PER_EIGENDECOMPOSITION = 0.4
-
-#: steps assumed of Newton's method and of the repair of a leave-out, orders of an influence series
-NEWTON_STEPS, REPAIR_STEPS, INFLUENCE_ORDERS = 10, 3, 3
+#: steps assumed of Newton's method and of the repair of a leave-out (benchmarks/plan_times.py)
+NEWTON_STEPS, REPAIR_STEPS = 10, 3
 #: steps assumed of an iteration and columns of its low-rank factor (benchmarks/plan_choice.py), and
 #: the largest number of columns for which memory is reserved
 CG_STEPS, ASSUMED_LANDMARKS, MAX_LANDMARKS = 20, 400, 1000
 #: with features: Newton steps at a lambda that starts from the one before, and passes with a column
-#: per split for the bound of a limit and for the steps of an exact method
-WARM_NEWTON_STEPS, LIMIT_PASSES, EXACT_PASSES = 5, 2, 30
+#: per split for the steps of an exact method (benchmarks/plan_times.py)
+WARM_NEWTON_STEPS, EXACT_PASSES = 5, 40
 #: assumed share of points with curvature, for losses that have straight pieces
 ACTIVE_SHARES = {
     "smoothed_hinge": 0.3,
@@ -123,14 +121,14 @@ def train_test(work: Workload, rates: Rates) -> Cost:
     if not work.quadratic:
         fits = work.lams * _fit(rest, work, rates)
     else:
-        fits = TRIDIAGONAL_PER_EIGENDECOMPOSITION * rates.eigendecomposition(rest)
+        fits = rates.tridiagonal(rest)
         fits += rates.product(rest, rest, work.lams * work.targets)
     return _kernel(work, rates) + shared + fits + predicted
 
 
 def influence(work: Workload, rates: Rates) -> Cost:
-    """A fit, its factor, and a product with all folds' columns per order of the series."""
-    return _from_one_fit(work, rates, INFLUENCE_ORDERS)
+    """A fit, its factor, and products with all folds' columns, few beside these."""
+    return _from_one_fit(work, rates, 1)
 
 
 def limit(work: Workload, rates: Rates) -> Cost:
@@ -163,7 +161,7 @@ def iterative(work: Workload, rates: Rates) -> Cost:
 
 def landmarks(n: int) -> int:
     """Columns of the low-rank factor that memory is kept for."""
-    return min(MAX_LANDMARKS, n // 3, MAX_LANDMARK_NUMBERS // n)
+    return min(MAX_LANDMARKS, n // 3, MAX_HOST_FACTOR_ELEMENTS // n)
 
 
 #: method -> cost of one kernel
@@ -266,7 +264,7 @@ def gram_of_features(work: Workload, rates: Rates) -> Cost:
     sums = _features(work, rates) + rates.rank_update(m, n)
     # features that are held: their lengths, and a copy of every fold's
     again = rates.entries(n * m)
-    if n * m <= MAX_HELD_ELEMENTS:
+    if _holds_features(work):
         sums += rates.gathers(n * m) + rates.passes(n * m, 6)
         again = rates.passes(n * m)
     split = rates.eigendecomposition(m) + rates.product(m, m, work.lams * work.targets)
@@ -288,10 +286,15 @@ def _features(work: Workload, rates: Rates) -> Cost:
     return rates.entries(n * m) + rates.product(n, m, m)
 
 
+def _holds_features(work: Workload) -> bool:
+    """Whether features are kept from pass to pass."""
+    return not work.tiled and work.n * work.features <= MAX_HELD_ELEMENTS
+
+
 def _newton_by_passes(work: Workload, rates: Rates, passes: int) -> Cost:
     """A fit per lambda and target, a factor per split, and passes with a column per split."""
     n, m, k = work.n, work.features, max(1, work.folds)
-    made = Cost() if n * m <= MAX_HELD_ELEMENTS else _features(work, rates)
+    made = Cost() if _holds_features(work) else _features(work, rates)
     step = made + rates.rank_update(m, n) + rates.cholesky(m) + rates.losses(n)
     column = made + rates.passes(n * m) + rates.product(n, m, 3 * k) + rates.losses(n * k)
     split = 2 * rates.cholesky(m) + 2 * rates.product(m, m, m)
@@ -303,7 +306,7 @@ def _newton_by_passes(work: Workload, rates: Rates, passes: int) -> Cost:
 #: method -> cost of one kernel, with features instead of the kernel matrix
 FEATURE_COSTS: dict[str, Callable[[Workload, Rates], Cost]] = {
     "gram": gram_of_features,
-    "limit": lambda work, rates: _newton_by_passes(work, rates, LIMIT_PASSES),
+    "limit": lambda work, rates: _newton_by_passes(work, rates, 1),
     "exact": lambda work, rates: _newton_by_passes(work, rates, EXACT_PASSES),
     "refit": refit_of_features,
 }

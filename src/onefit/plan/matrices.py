@@ -23,8 +23,8 @@ MATRICES_PER_FOLD_COLUMN = {"limit": 18.0, "exact": 24.0, "influence": 18.0}
 BYTES_PER_SPLIT = 1000
 #: on a device: matrices of n rows that block and eigen hold, and those of a Newton step beside K
 DEVICE_BLOCK_MATRICES, DEVICE_EIGEN_MATRICES, DEVICE_NEWTON_MATRICES = 5.0, 6.0, 4.0
-#: arrays of n rows of an iteration, numbers of one of them, and bytes of its tiles
-DEVICE_CG_ARRAYS, DEVICE_MAX_COLUMN_NUMBERS, DEVICE_TILE_BYTES = 30, 2**28, 2 * 2**30
+#: arrays of n rows of an iteration, elements of one of them, and bytes of its tiles
+DEVICE_CG_ARRAYS, DEVICE_MAX_COLUMN_ELEMENTS, DEVICE_TILE_BYTES = 30, 2**28, 2 * 2**30
 
 
 def peak_bytes(work: Workload, method: str) -> int:
@@ -55,7 +55,7 @@ def device_bytes(work: Workload, method: str) -> int:
     if method == "iterative":
         m = float(landmarks(work.n))
         k = float(work.columns) if work.quadratic else work.columns / work.lams
-        columns = min(n * k, max(DEVICE_MAX_COLUMN_NUMBERS, n * work.lams * work.targets))
+        columns = min(n * k, max(DEVICE_MAX_COLUMN_ELEMENTS, n * work.lams * work.targets))
         numbers = DEVICE_CG_ARRAYS * columns + 2.0 * n * m + work.folds * m * m
         held = DEVICE_TILE_BYTES if work.tiled else work.itemsize * n * n
         return int(held + work.itemsize * numbers)

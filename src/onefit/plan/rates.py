@@ -23,6 +23,9 @@ __all__ = ["CUDA_RATES", "HOST_RATES", "Cost", "Rate", "Rates", "backend_rates"]
 
 #: operations of an eigendecomposition, in n^3
 EIGH_FLOPS_PER_N3 = 3.0
+#: a tridiagonal form, in eigendecompositions: 0.21 with 160 rows, 0.32 with 480, 0.39 with 1,000,
+#: 0.45 with 1,500 and 0.55 with 2,400 (benchmarks/rates.py, one thread)
+TRIDIAGONAL_PER_EIGENDECOMPOSITION = 0.4
 #: columns below which a product takes no less time, until it is bound by reading the matrix
 MIN_PRODUCT_COLUMNS = 16.0
 #: seconds of a loss, its slopes and its line search, per row and column: on the host, always
@@ -124,6 +127,10 @@ class Rates:
     def eigendecomposition(self, n: float) -> Cost:
         """4/3 n^3 to tridiagonal form, as much for its basis, the rest for blocks."""
         return self.eigh.cost(EIGH_FLOPS_PER_N3 * n**3, n)
+
+    def tridiagonal(self, n: float) -> Cost:
+        """A tridiagonal form without its basis."""
+        return TRIDIAGONAL_PER_EIGENDECOMPOSITION * self.eigendecomposition(n)
 
     def triangular_solves(self, n: float, columns: float) -> Cost:
         """Two triangular solves: each reads half a matrix."""

@@ -39,7 +39,8 @@ class Workload:
     given : bool
         Whether the kernel matrix is there already, in the caller's memory.
     tiled : bool
-        Whether the kernel matrix is formed again for every product, not stored.
+        Whether the kernel matrix is formed again for every product, not stored; with features,
+        whether these are made again for every pass, as those of streamed rows are.
     features : int
         Features that replace the kernel matrix; 0 for none.
 

@@ -1,4 +1,4 @@
-"""Pieces of arrays: in memory, or mapped from a file that no one has to hold."""
+"""Pieces of tables: arrays and data frames in memory, or arrays mapped from a file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from scipy.sparse import issparse
 
 from onefit._describe import describe
 from onefit._types import Array
+from onefit._validation import DataError
 from onefit.rows.chunks import BlockReader, RowBlock
-from onefit.rows.columns import ColumnRoles, as_array
+from onefit.rows.columns import ColumnRoles, RowArrays, as_array
 from onefit.rows.hash_folds import HashKFold
-from onefit.rows.source import RowArrays, Source, cut, numbered
+from onefit.rows.source import Source, numbered
 
-__all__ = ["array_source", "frame_source", "mapped"]
+__all__ = ["TablePiece", "mapped", "read_npy", "table_source"]
 
 #: rows of a piece: enough for the sums of a piece to cost more than joining them to others
 PIECE_ROWS = 131_072
@@ -25,13 +26,20 @@ PIECE_ROWS = 131_072
 
 @dataclass(frozen=True)
 class Mapped:
-    """An array in a file, which is opened for each read and closed at once."""
+    """An array in a file, which is opened for each read and closed at once.
+
+    Attributes
+    ----------
+    stamp : tuple of int
+        Bytes of the file and the time of its last change.
+    """
 
     path: str
     dtype: Any
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
+    stamp: tuple[int, int]
 
     @classmethod
     def of(cls, X: np.memmap[Any, Any]) -> Mapped:
@@ -40,108 +48,114 @@ class Mapped:
         while isinstance(root.base, np.memmap):
             root = root.base
         offset = X.ctypes.data - root.ctypes.data + root.offset
-        return cls(str(Path(str(X.filename)).resolve()), X.dtype, X.shape, X.strides, offset)
+        path = Path(str(X.filename)).resolve()
+        return cls(str(path), X.dtype, X.shape, X.strides, offset, _stamp(path))
 
     def __getitem__(self, rows: slice) -> Array:
         """A copy of some rows."""
-        data = np.memmap(self.path, dtype=np.uint8, mode="r")
+        path = Path(self.path)
+        if not path.exists() or _stamp(path) != self.stamp:
+            raise DataError(
+                f"{path.name} was changed or removed since it was opened; open it again"
+            )
+        data = np.memmap(path, dtype=np.uint8, mode="r")
         whole: Array = np.ndarray(self.shape, self.dtype, data, self.offset, self.strides)
         return whole[rows].copy()
 
     @property
     def about(self) -> str:
         """The file by name, size and time."""
-        found = Path(self.path).stat()
-        return (
-            f"{self.dtype} array of shape {self.shape} in {Path(self.path).name} "
-            f"({found.st_size} bytes, {found.st_mtime_ns})"
-        )
+        size, time = self.stamp
+        name = Path(self.path).name
+        return f"{self.dtype} array of shape {self.shape} in {name} ({size} bytes, {time})"
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
 
 
 def mapped(X: Any) -> Any:
     """An array that can be sent to another process by name, if it is one."""
-    # a map of nothing has no file
-    return Mapped.of(X) if isinstance(X, np.memmap) and X.filename is not None else X
+    # a map of nothing has no file, and changes of a private map ("c") are not in its file
+    there = isinstance(X, np.memmap) and X.filename is not None and X.mode != "c"
+    return Mapped.of(X) if there else X
+
+
+def read_npy(path: Any) -> Any:
+    """The array of an .npy file, mapped."""
+    try:
+        return np.load(path, mmap_mode="r")
+    except FileNotFoundError as error:
+        raise DataError(f"there is no file {str(path)!r}") from error
+    except (OSError, EOFError, ValueError) as error:
+        raise DataError(
+            f"{str(path)!r} cannot be read as an array: {error}; write it by numpy.save, without "
+            "Python objects"
+        ) from error
 
 
 @dataclass(frozen=True)
-class ArrayPiece:
-    """Adjacent rows of an array; ``X`` is the whole one where it is mapped, else only these."""
+class TablePiece:
+    """Adjacent rows of an array or data frame.
 
-    X: Any = field(repr=False)
+    Attributes
+    ----------
+    table : array, Mapped or data frame
+        A ``Mapped`` is the whole array, anything else these rows alone.
+    columns : ColumnRoles
+    given : RowArrays
+        Of these rows.
+    first : int
+        Number of the first row of ``where``.
+    """
+
+    table: Any = field(repr=False)
+    columns: ColumnRoles = field(repr=False)
     given: RowArrays = field(repr=False)
     start: int
     rows: int
     where: str
+    first: int = 0
 
     def blocks(self, rows: int) -> Iterator[RowBlock]:
         """Read them in blocks of at most ``rows`` rows."""
-        offset = self.start if isinstance(self.X, Mapped) else 0
+        offset = self.start if isinstance(self.table, Mapped) else 0
         for a in range(0, self.rows, rows):
             b = min(self.rows, a + rows)
-            X = self.X[offset + a : offset + b]
-            y, s, key = self.given.take(a, b).values
-            yield RowBlock(X, y, s, key, numbered(self.start + a, b - a), self.where, 0)
+            part = _taken(self.table, slice(offset + a, offset + b))
+            parts = self.columns.split(part, self.given.take(slice(a, b)))
+            yield RowBlock(numbered(self.start + a, b - a), *parts, self.where, self.first)
 
 
-def array_source(X: Any, y: Any, sample_weight: Any, groups: Any, cv: HashKFold) -> Source:
-    """Rows of an array of two dimensions."""
+def _taken(table: Any, some: slice) -> Any:
+    if hasattr(table, "iloc"):
+        return table.iloc[some]
+    # arrays of a device ask for an index of every dimension
+    return table[some] if isinstance(table, Mapped) else table[some, ...]
+
+
+def table_source(X: Any, columns: ColumnRoles, given: RowArrays, cv: HashKFold) -> Source:
+    """Rows of an array of two dimensions, or of a pandas data frame."""
     if issparse(X):
         raise ValueError("sparse rows cannot be streamed; pass them in memory to fit, or densify")
-    X = X if isinstance(X, np.ndarray) else np.asarray(X)
-    if X.ndim != 2:
-        raise ValueError(f"X must have two dimensions, got shape {X.shape}")
-    given = RowArrays(
-        *(None if one is None else as_array(one) for one in (y, sample_weight, groups))
-    )
-    given.check(X.shape[0])
-    place = mapped(X)
-    inside = isinstance(place, Mapped)
-    where = f"X of {Path(place.path).name}" if inside else "X"
-    pieces = [
-        ArrayPiece(place if inside else X[a:b], given.take(a, b), a, b - a, where)
-        for a, b in _cuts(X.shape[0])
-    ]
-    about = {"X": place.about if inside else describe(X), **_about(given, cv)}
-    shape = None if given.y is None else given.y.shape[1:]
-    return Source(pieces, BlockReader(cv), None, X.shape[1], shape, about, anywhere=inside)
-
-
-@dataclass(frozen=True)
-class FramePiece:
-    """Adjacent rows of a data frame."""
-
-    frame: Any = field(repr=False)
-    columns: ColumnRoles
-    given: RowArrays = field(repr=False)
-    start: int
-    rows: int
-    where: str
-
-    def blocks(self, rows: int) -> Iterator[RowBlock]:
-        """Read them in blocks of at most ``rows`` rows."""
-        X, y, s, key = self.columns.split(self.frame, self.given)
-        block = RowBlock(X, y, s, key, numbered(self.start, self.rows), self.where, self.start)
-        yield from cut(block, rows)
-
-
-def frame_source(frame: Any, columns: ColumnRoles, cv: HashKFold) -> Source:
-    """Rows of a pandas data frame."""
-    columns.given.check(len(frame))
-    pieces = [
-        FramePiece(frame.iloc[a:b], columns, columns.given.take(a, b), a, b - a, "X")
-        for a, b in _cuts(len(frame))
-    ]
-    about = {"X": describe(frame), **_about(columns.given, cv)}
-    reading, width = BlockReader(cv, columns.X), len(columns.X)
-    return Source(pieces, reading, columns.X, width, columns.target_shape, about)
-
-
-def _cuts(n: int) -> list[tuple[int, int]]:
-    return [(a, min(n, a + PIECE_ROWS)) for a in range(0, n, PIECE_ROWS)]
-
-
-def _about(given: RowArrays, cv: HashKFold) -> dict[str, str]:
-    """The fingerprint of what stands beside the rows."""
-    values = {"y": given.y, "sample_weight": given.s, "groups": given.key, "cv": cv}
-    return {name: describe(value) for name, value in values.items()}
+    place, where = X, "X"
+    if columns.X is None:
+        place = mapped(X) if isinstance(X, np.ndarray) and not np.ma.is_masked(X) else as_array(X)
+        if len(place.shape) != 2:
+            raise ValueError(f"X must have two dimensions, got shape {place.shape}")
+    n, inside = place.shape[0], isinstance(place, Mapped)
+    if inside:
+        where = f"X of {Path(place.path).name}"
+    given.check(n)
+    pieces = []
+    for a in range(0, n, PIECE_ROWS):
+        some = slice(a, min(n, a + PIECE_ROWS))
+        part = place if inside else _taken(place, some)
+        pieces.append(TablePiece(part, columns, given.take(some), a, some.stop - a, where))
+    beside = {"y": given.y, "sample_weight": given.s, "groups": given.key, "cv": cv}
+    about = {name: describe(value) for name, value in beside.items()}
+    about["X"] = place.about if inside else describe(place)
+    width = place.shape[1] if columns.X is None else len(columns.X)
+    reading = BlockReader(cv, width, columns.X)
+    return Source(pieces, reading, columns.target_shape(given), about, anywhere=inside)

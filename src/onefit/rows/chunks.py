@@ -24,6 +24,9 @@ __all__ = ["BlockReader", "RowBlock"]
 
 Map = Callable[[Any], Array]
 
+#: kinds of NumPy's types that it would turn into floating point: complex, times, texts, records
+NO_NUMBER_KINDS = "cmMSUV"
+
 
 @dataclass(frozen=True)
 class RowBlock:
@@ -31,24 +34,24 @@ class RowBlock:
 
     Attributes
     ----------
+    row : (m,) array of int
+        Numbers of the rows in the whole sample.
     X : array or data frame
     y, s, key : array or None
         Targets, weights, and the keys of the folds: None for the numbers of the rows.
-    row : (m,) array of int
-        Numbers of the rows in the whole sample.
     where : str
         The place they come from.
     first : int
         Number of the place's first row.
     """
 
-    X: Any
-    y: Any
-    s: Any
-    key: Any
     row: Array
-    where: str
-    first: int
+    X: Any
+    y: Any = None
+    s: Any = None
+    key: Any = None
+    where: str = "X"
+    first: int = 0
 
     def at(self, i: int) -> str:
         """The place of the i-th row, in words."""
@@ -63,8 +66,10 @@ class BlockReader:
     Attributes
     ----------
     cv : HashKFold
+    n_features : int
+        Columns of the features.
     names : tuple of str or None
-        Of the features, for messages.
+        Of these.
     clean : callable or None
         What is done to targets as they are stored before anything else.
     encode : callable or None
@@ -78,6 +83,7 @@ class BlockReader:
     """
 
     cv: HashKFold
+    n_features: int
     names: tuple[str, ...] | None = None
     clean: Map | None = None
     encode: Map | None = None
@@ -101,9 +107,17 @@ class BlockReader:
         if self.raw:
             return block.X
         X = block.X if self.transform is None else self._transformed(block, self.transform)
-        if linalg.is_elsewhere(X):
+        elsewhere = linalg.is_elsewhere(X)
+        if not elsewhere:
+            X = self._numbers(X, block, "X")
+        if tuple(X.shape) != (block.row.size, self.n_features):
+            raise DataError(
+                f"X has shape {tuple(X.shape)} in {block.where} from row {block.row[0]} on, but "
+                f"{(block.row.size, self.n_features)} was expected; give all parts of it the same "
+                "columns"
+            )
+        if elsewhere:
             return self._on_device(X, block)
-        X = self._numbers(X, block, "X")
         self._check_finite(X, block)
         return X
 
@@ -119,7 +133,7 @@ class BlockReader:
         bad = first_not_finite(X) if not np.isfinite(X).all() else None
         if bad is not None:
             row, column = bad
-            name = repr(self.names[column]) if self.names and self.transform is None else column
+            name = repr(self.names[column]) if self.names else column
             _refuse(block, row, f"column {name}", X[row, column])
 
     def _targets(self, block: RowBlock) -> Array:
@@ -152,8 +166,11 @@ class BlockReader:
         return s
 
     def _numbers(self, values: Any, block: RowBlock, what: str) -> Array:
+        found = np.asarray(values)
         try:
-            return np.asarray(values, dtype=self.dtype)
+            if found.dtype.kind in NO_NUMBER_KINDS:
+                raise TypeError(f"values of type {found.dtype} are not real numbers")
+            return found.astype(self.dtype, copy=False)
         except (TypeError, ValueError) as error:
             raise DataError(
                 f"{what} holds a value that is not a number, {block.at(0)} or after it: {error}; "
@@ -165,7 +182,9 @@ def _present(block: RowBlock, y: Any) -> Array:
     """Targets of any type, none of them missing."""
     Y: Array = np.asarray(y).reshape(block.row.size, -1)
     for column in Y.T:
-        missing = [i for i, one in enumerate(column.tolist()) if one is None or one != one]
+        missing = [
+            i for i, one in enumerate(column.tolist()) if one is None or (one == one) is not True
+        ]
         if missing:
             _refuse(block, missing[0], "the target", column[missing[0]])
     return Y

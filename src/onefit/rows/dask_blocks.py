@@ -19,15 +19,14 @@ import numpy as np
 
 from onefit._describe import describe
 from onefit._validation import DataError
+from onefit.rows.arrays import TablePiece
 from onefit.rows.chunks import BlockReader, RowBlock
-from onefit.rows.columns import ColumnRoles, as_array, named
+from onefit.rows.columns import ROLES, ColumnRoles, RowArrays, as_array, named
 from onefit.rows.dask_recipe import BlockRecipe, recipes
 from onefit.rows.hash_folds import HashKFold
-from onefit.rows.source import RowArrays, Source, cut, needed, numbered
+from onefit.rows.source import Source, needed
 
 __all__ = ["BlockPiece", "dask_source"]
-
-ROLES = ("y", "sample_weight", "groups")
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,7 @@ class BlockPiece:
     ----------
     parts : list
         Features, targets, weights and keys: Dask's promises of them, until a worker makes them.
-    columns : ColumnRoles or None
-        Those of a data frame.
+    columns : ColumnRoles
     recipe : BlockRecipe
         How a worker makes them.
     inputs : list
@@ -53,7 +51,7 @@ class BlockPiece:
     rows: int
     where: str
     parts: list[Any] = field(repr=False)
-    columns: ColumnRoles | None = field(repr=False)
+    columns: ColumnRoles = field(repr=False)
     recipe: BlockRecipe = field(repr=False)
     inputs: list[Any] = field(repr=False)
     kept: list[Any] = field(repr=False)
@@ -81,11 +79,9 @@ class BlockPiece:
         """Read them in blocks of at most ``rows`` rows."""
         X, *given = self.parts
         self._check(X, given)
-        y, s, key = (None if one is None else as_array(one) for one in given)
-        if self.columns is not None:
-            X, y, s, key = self.columns.split(X, RowArrays(y, s, key))
-        row = numbered(self.start, self.rows)
-        yield from cut(RowBlock(X, y, s, key, row, self.where, self.start), rows)
+        beside = RowArrays(*(None if one is None else as_array(one) for one in given))
+        place = self.start, self.rows, self.where, self.start
+        yield from TablePiece(X, self.columns, beside, *place).blocks(rows)
 
     def _check(self, X: Any, given: list[Any]) -> None:
         for name, one in zip(("X", *ROLES), (X, *given), strict=True):
@@ -111,13 +107,12 @@ def dask_source(
     given = (y, sample_weight, groups)
     if hasattr(X, "npartitions") and hasattr(X, "columns"):
         return _frame_source(X, given, cv, features, drop)
+    columns, _ = ColumnRoles.resolve(None, features=features, drop=drop)
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions, got {X.ndim}")
-    if features is not None or drop:
-        raise ValueError("features and drop name columns, but X has no names; slice it instead")
     X = X.rechunk({1: X.shape[1]})
     sizes = _sizes(X, X.chunks[0])
-    return _source(X, [one[0] for one in X.to_delayed()], given, sizes, cv, None)
+    return _source(X, [one[0] for one in X.to_delayed()], given, sizes, cv, columns)
 
 
 def _frame_source(
@@ -125,7 +120,7 @@ def _frame_source(
 ) -> Source:
     # what is no name is cut into blocks beside the frame
     y, s, key = (one if named(one) else None for one in given)
-    columns = ColumnRoles.resolve(list(X.columns), y, s, key, features, drop)
+    columns, _ = ColumnRoles.resolve(list(X.columns), y, s, key, features, drop)
     beside = tuple(None if named(one) else one for one in given)
     X = X[columns.read]
     sizes = _sizes(X, (math.nan,) * X.npartitions)
@@ -138,7 +133,7 @@ def _source(
     given: tuple[Any, ...],
     sizes: list[int],
     cv: HashKFold,
-    columns: ColumnRoles | None,
+    columns: ColumnRoles,
 ) -> Source:
     from dask.base import tokenize
 
@@ -147,7 +142,7 @@ def _source(
     parts = [list(own) for own in zip(blocks, *beside, strict=True)]
     futures = _futures(tuple(one for one in (X, *given) if hasattr(one, "__dask_graph__")))
     made, kept = list(recipes(parts, futures)), list(futures.values())
-    what = "block" if columns is None else "partition"
+    what = "block" if columns.X is None else "partition"
     pieces = [
         BlockPiece(
             starts[i],
@@ -161,15 +156,12 @@ def _source(
         for i in range(len(sizes))
         if sizes[i]
     ]
-    if not pieces:
-        raise DataError("the Dask collection has no rows")
-    names = None if columns is None else columns.X
-    width = X.shape[1] if columns is None else len(columns.X)
+    width = X.shape[1] if columns.X is None else len(columns.X)
     about = {"X": f"{tokenize(X)} of {sum(sizes)} rows"}
     about |= {name: _words(one) for name, one in zip(ROLES, given, strict=True)}
     about |= {"columns": describe(columns), "cv": describe(cv)}
-    shape = _target_shape(given[0], columns)
-    return Source(pieces, BlockReader(cv, names), names, width, shape, about, lazy=True)
+    shape = columns.target_shape(RowArrays()) if given[0] is None else _target_shape(given[0])
+    return Source(pieces, BlockReader(cv, width, columns.X), shape, about, lazy=True)
 
 
 def _futures(collections: tuple[Any, ...]) -> dict[Any, Any]:
@@ -181,9 +173,7 @@ def _futures(collections: tuple[Any, ...]) -> dict[Any, Any]:
     return {future.key: future for one in collections for future in futures_of(one)}
 
 
-def _target_shape(y: Any, columns: ColumnRoles | None) -> tuple[int, ...] | None:
-    if y is None:
-        return None if columns is None else columns.target_shape
+def _target_shape(y: Any) -> tuple[int, ...]:
     if hasattr(y, "columns"):
         return (len(y.columns),)
     return tuple(np.shape(y)[1:]) if not hasattr(y, "ndim") else tuple(y.shape[1 : y.ndim])

@@ -22,12 +22,13 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from onefit.rows.accumulate import Accumulator, nbytes, to_host
-from onefit.rows.one_pass import Progress, absorb
+from onefit.rows.chunks import BlockReader
+from onefit.rows.one_pass import Progress
 from onefit.rows.source import Source, groups_of, needed
 
 __all__ = ["reduce_on_dask"]
@@ -78,11 +79,9 @@ def _sections(pieces: Sequence[Any], threads: int, progress: Progress) -> list[S
 def _leaves(source: Source, pieces: Sequence[Any], rows: int, threads: int) -> list[_Leaf]:
     from dask import delayed
 
-    bare = replace(source, pieces=(), about={})
-
     def leaf(group: list[Any], inputs: Sequence[Any] = (), held: Sequence[Any] = ()) -> _Leaf:
         # what is bound is not looked into by Dask, which would run a block's own tasks by itself
-        take: Any = delayed(partial(_take, bare, group, rows), pure=False, traverse=False)
+        take: Any = delayed(partial(_take, source.reading, group, rows), pure=False, traverse=False)
         return _Leaf(partial(take, *inputs), list(held))
 
     if source.lazy:
@@ -117,11 +116,16 @@ class _Held:
         return nbytes(self.state)
 
 
-def _take(source: Source, pieces: list[Any], rows: int, *inputs: Any, accumulator: Any) -> _Held:
-    """The state of some pieces; the one piece of a collection is made here."""
-    if source.lazy:
-        pieces = [pieces[0].made(inputs)]
-    return _Held(to_host(absorb(accumulator, source, pieces, rows, accumulator.init())))
+def _take(
+    reading: BlockReader, pieces: list[Any], rows: int, *inputs: Any, accumulator: Any
+) -> _Held:
+    """The state of some pieces; the one piece of a collection is made here, from its inputs."""
+    state = accumulator.init()
+    for piece in pieces:
+        made = piece.made(inputs) if hasattr(piece, "made") else piece
+        for block in made.blocks(rows):
+            state = accumulator.update(state, reading.chunk(block))
+    return _Held(to_host(state))
 
 
 def _compute(accumulator: Any, leaves: list[_Leaf], client: Any, workers: dict[str, int]) -> Any:

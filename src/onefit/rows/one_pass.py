@@ -22,7 +22,7 @@ from onefit.rows.accumulate import Accumulator, Chunk, to_host
 from onefit.rows.read_ahead import read_ahead
 from onefit.rows.source import Source
 
-__all__ = ["CHUNK_ROWS", "Progress", "absorb", "active_client", "open_progress", "run"]
+__all__ = ["CHUNK_ROWS", "Progress", "active_client", "open_progress", "run"]
 
 #: rows of a chunk: enough for matrix products at full speed, few enough for their features
 CHUNK_ROWS = 8192
@@ -72,16 +72,6 @@ def run(
 
         return accumulator.finish(reduce_on_dask(accumulator, source, client, progress, chunk_rows))
     return accumulator.finish(_here(accumulator, source, progress, chunk_rows, n_jobs))
-
-
-def absorb(
-    accumulator: Accumulator[Any, Any], source: Source, pieces: Sequence[Any], rows: int, state: Any
-) -> Any:
-    """The state with the rows of some pieces."""
-    for piece in pieces:
-        for block in piece.blocks(rows):
-            state = accumulator.update(state, source.reading.chunk(block))
-    return state
 
 
 def _here(

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from onefit.rows.arrays import array_source, frame_source
+from onefit.rows.arrays import read_npy, table_source
 from onefit.rows.columns import ColumnRoles
 from onefit.rows.hash_folds import check_splitter
 from onefit.rows.source import Source
@@ -47,7 +45,7 @@ def open_rows(
         Targets, weights, and the key that folds are made from: names of columns where X has names,
         or a value for every row. Without groups, the number of a row is its key.
     cv : HashKFold or int, default=5
-    features, drop : lists of str, default=None
+    features, drop : str or list of str, default=None
         Columns to take, all that have no other role by default, and columns to leave out.
     filter : pyarrow expression, or list of (column, operator, value), default=None
         Rows of Parquet files to take.
@@ -64,7 +62,7 @@ def open_rows(
             raise ValueError("y, sample_weight and groups were given to open_rows already")
         return X.split_by(splitter)
     if isinstance(X, (str, Path)) and str(X).endswith(".npy"):
-        X = np.load(X, mmap_mode="r")
+        X = read_npy(X)
     table = {"features": features, "drop": drop}
     if isinstance(X, (str, Path)) or _are_paths(X):
         from onefit.rows.parquet import parquet_source
@@ -77,12 +75,9 @@ def open_rows(
         from onefit.rows.dask_blocks import dask_source
 
         return dask_source(X, y, sample_weight, groups, splitter, **table)
-    if hasattr(X, "iloc"):
-        columns = ColumnRoles.resolve(list(X.columns), y, sample_weight, groups, **table)
-        return frame_source(X, columns, splitter)
-    if features is not None or drop:
-        raise ValueError("features and drop name columns, but X has no names; slice it instead")
-    return array_source(X, y, sample_weight, groups, splitter)
+    names = list(X.columns) if hasattr(X, "iloc") else None
+    columns, given = ColumnRoles.resolve(names, y, sample_weight, groups, **table)
+    return table_source(X, columns, given, splitter)
 
 
 def _are_paths(X: Any) -> bool:

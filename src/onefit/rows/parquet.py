@@ -2,7 +2,8 @@
 
 A footer says how many rows each row group has, so rows are numbered without reading any: files in
 the order of their names, row groups as they lie. A filter leaves out row groups by their statistics
-and rows by their values; those that stay keep their numbers. Folders may be partitioned in Hive's
+and rows by their values; those that stay keep their numbers. pyarrow evaluates it, as a column of
+its own, and finds the columns that it needs. Folders may be partitioned in Hive's
 way (``year=2024/...``), and paths may be addresses of other file systems, ``s3://...``. What cannot
 be read is named by file and row group; pages that were written with checksums are checked.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,9 +22,9 @@ from onefit._describe import describe, digest
 from onefit._types import Array
 from onefit._validation import DataError
 from onefit.rows.chunks import BlockReader, RowBlock
-from onefit.rows.columns import ColumnRoles
+from onefit.rows.columns import ColumnRoles, RowArrays
 from onefit.rows.hash_folds import HashKFold
-from onefit.rows.source import RowArrays, Source, needed, numbered
+from onefit.rows.source import Source, needed, numbered
 
 __all__ = ["ParquetPiece", "open_dataset", "parquet_source"]
 
@@ -33,109 +35,146 @@ FOOTER_THREADS = 16
 
 
 @dataclass(frozen=True)
+class RowFilter:
+    """Which rows are taken.
+
+    Attributes
+    ----------
+    expression : pyarrow.dataset.Expression
+    schema : pyarrow.Schema
+        Of all files together.
+    """
+
+    expression: Any
+    schema: Any = field(repr=False)
+
+    @classmethod
+    def of(cls, filter: Any, dataset: Any) -> RowFilter | None:
+        """From an argument of :func:`onefit.rows.open_rows`, checked."""
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        if filter is None:
+            return None
+        try:
+            listed = isinstance(filter, (list, tuple))
+            expression = parquet.filters_to_expression(filter) if listed else filter
+            found = dataset.scanner(columns={_KEPT: expression}).projected_schema.field(_KEPT)
+            if not pa.types.is_boolean(found.type):
+                raise TypeError(f"it gives values of type {found.type}, not true or false")
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise DataError(
+                f"filter={filter!r} does not fit the columns: {reason}; give an expression of "
+                "pyarrow, or a list of (column, operator, value)"
+            ) from error
+        return cls(expression, dataset.schema)
+
+    def mask(self, part: Any) -> Array:
+        """Whether each row of a part of the files is taken; a comparison with nothing is false."""
+        import pyarrow.compute as pc
+
+        table = part.to_table(self.schema, columns={_KEPT: self.expression}, use_threads=False)
+        mask: Array = pc.fill_null(table.column(_KEPT), False).to_numpy()
+        return mask
+
+
+#: name of a column that no file has
+_KEPT = "\0kept"
+
+
+@dataclass(frozen=True)
 class ParquetPiece:
     """A row group.
 
     Attributes
     ----------
-    path : str
-    files : file system of pyarrow's
+    part : pyarrow.dataset.ParquetFileFragment
+        Of this row group alone.
     group : int
+        Its number in the file.
+    stamp : tuple
+        Bytes of the file and the time of its last change.
     stored : list of str
         Columns to read.
-    constants : dict
-        Values of the columns that the file's folder tells.
     columns : ColumnRoles
     given : RowArrays
-    filter : pyarrow expression or None
+        Of these rows.
+    kept : RowFilter or None
     """
 
     start: int
     rows: int
     where: str
-    path: str
-    files: Any = field(repr=False)
+    part: Any = field(repr=False)
     group: int
+    stamp: tuple[Any, Any]
     stored: list[str] = field(repr=False)
-    constants: dict[str, Any]
     columns: ColumnRoles = field(repr=False)
     given: RowArrays = field(repr=False)
-    filter: Any = field(repr=False)
+    kept: RowFilter | None = field(repr=False)
 
     def blocks(self, rows: int) -> Iterator[RowBlock]:
         """Read them in blocks of at most ``rows`` rows."""
-        start = self.start
-        for batch in self._batches(rows):
-            given = self.given.take(start - self.start, start - self.start + batch.num_rows)
-            row = numbered(start, batch.num_rows)
-            start += batch.num_rows
-            batch, row, given = self._kept(batch, row, given)
-            if row.size:
-                yield self._block(batch, row, given)
-        if start != self.start + self.rows:
+        if _stamp(self.part) != self.stamp:
             raise DataError(
-                f"{self.where} no longer has the rows that its footer lists; open it again"
+                f"{self.where} cannot be read: the file was changed or removed since it was "
+                "opened; restore it, or open the rows again"
             )
+        mask = None if self.kept is None else self._mask(self.kept)
+        if mask is not None and not mask.any():
+            return
+        done = 0
+        for batch in self._batches(rows):
+            some = numbered(done, batch.num_rows)
+            done += batch.num_rows
+            if mask is not None:
+                batch, some = batch.filter(mask[some]), some[mask[some]]
+            if some.size:
+                parts = self.columns.split(batch, self.given.take(some))
+                yield RowBlock(self.start + some, *parts, self.where, self.start)
+        if done != self.rows:
+            raise DataError(f"{self.where} has {done} rows, but its footer lists {self.rows}")
+
+    def _mask(self, kept: RowFilter) -> Array:
+        with self._clear_errors():
+            return kept.mask(self.part)
 
     def _batches(self, rows: int) -> Iterator[Any]:
         import pyarrow as pa
-        from pyarrow import parquet
+        from pyarrow import dataset, parquet
 
-        try:
-            with parquet.ParquetFile(
-                self.path,
-                filesystem=self.files,
+        constants = dataset.get_partition_keys(self.part.partition_expression)
+        with (
+            self._clear_errors(),
+            parquet.ParquetFile(
+                self.part.path,
+                filesystem=self.part.filesystem,
                 buffer_size=READ_BUFFER_BYTES,
                 pre_buffer=False,
                 page_checksum_verification=True,
-            ) as file:
-                for batch in file.iter_batches(rows, [self.group], self.stored, use_threads=False):
-                    yield self._with_constants(batch)
+            ) as file,
+        ):
+            for batch in file.iter_batches(rows, [self.group], self.stored, use_threads=False):
+                for name in self.columns.read:
+                    if name in constants:
+                        value = pa.array([constants[name]] * batch.num_rows)
+                        batch = batch.append_column(name, value)
+                yield batch
+
+    @contextmanager
+    def _clear_errors(self) -> Iterator[None]:
+        """What cannot be read, by its place."""
+        import pyarrow as pa
+
+        try:
+            yield
         except (pa.ArrowException, OSError, KeyError) as error:
             reason = str(error).splitlines()[0]
             raise DataError(
                 f"{self.where} (rows {self.start} to {self.start + self.rows - 1}) cannot be read: "
                 f"{reason}; restore the file, or leave it out"
             ) from error
-
-    def _with_constants(self, batch: Any) -> Any:
-        import pyarrow as pa
-
-        for name, value in self.constants.items():
-            batch = batch.append_column(name, pa.array([value] * batch.num_rows))
-        return batch
-
-    def _kept(self, batch: Any, row: Array, given: RowArrays) -> tuple[Any, Array, RowArrays]:
-        """The rows that the filter keeps."""
-        if self.filter is None:
-            return batch, row, given
-        import pyarrow as pa
-
-        table = pa.table(batch).append_column(_PLACE, pa.array(row - row[0]))
-        table = table.filter(self.filter)
-        kept = table.column(_PLACE).to_numpy()
-        return table, row[kept], given.filter(kept)
-
-    def _block(self, batch: Any, row: Array, given: RowArrays) -> RowBlock:
-        columns = self.columns
-        y = given.y
-        if columns.y:
-            y = _values(batch, columns.y[0]) if columns.single else batch.select(list(columns.y))
-        s = _values(batch, columns.s[0]) if columns.s else given.s
-        key = _values(batch, columns.key[0]) if columns.key else given.key
-        return RowBlock(batch.select(list(columns.X)), y, s, key, row, self.where, self.start)
-
-
-#: name of a column that no file has
-_PLACE = "\0place"
-
-
-def _values(batch: Any, name: str) -> Array:
-    column = batch.column(name)
-    if hasattr(column.type, "value_type") and hasattr(column.type, "index_type"):
-        column = column.cast(column.type.value_type)  # categories
-    values: Array = column.to_numpy(zero_copy_only=False)
-    return values
 
 
 def parquet_source(
@@ -164,31 +203,29 @@ def parquet_source(
         Whether to refuse features that are not numbers.
     """
     dataset, root = open_dataset(path)
-    columns = ColumnRoles.resolve(dataset.schema.names, y, sample_weight, groups, features, drop)
+    columns, given = ColumnRoles.resolve(
+        dataset.schema.names, y, sample_weight, groups, features, drop
+    )
     if numeric:
         _check_types(dataset.schema, columns)
-    expression = _expression(filter)
-    needed = {*columns.read, *_columns_of(expression, dataset.schema)}
-    wanted = [name for name in dataset.schema.names if name in needed]
-    fragments = _fragments(dataset)
+    kept = RowFilter.of(filter, dataset)
+    files = _files(dataset)
     pieces, rows = [], 0
-    for fragment in fragments:
-        # columns that folders tell are in no file's own schema
-        kept = fragment.split_by_row_group(expression, dataset.schema)
-        found, rows = _pieces(fragment, kept, rows, root, wanted, columns, expression)
+    for fragment, stamp in files:
+        _check_columns(fragment, dataset.schema, columns)
+        found, rows = _pieces(fragment, stamp, rows, root, columns, given, kept)
         pieces += found
-    columns.given.check(rows)
+    given.check(rows)
     if not pieces:
-        raise DataError(f"{path} has no rows" + (" that pass the filter" if filter else ""))
+        raise DataError(f"{path} has no rows" + (" that pass the filter" if kept else ""))
     about = {
-        "X": _about(fragments, root),
-        "columns": describe(columns),
-        "filter": str(expression),
+        "X": _about([fragment for fragment, _ in files], root),
+        "columns": describe((columns, given)),
+        "filter": "None" if kept is None else str(kept.expression),
         "cv": describe(cv),
     }
-    reading = BlockReader(cv, columns.X)
-    shape = columns.target_shape
-    return Source(pieces, reading, columns.X, len(columns.X), shape, about, anywhere=True)
+    reading = BlockReader(cv, len(columns.X or ()), columns.X)
+    return Source(pieces, reading, columns.target_shape(given), about, anywhere=True)
 
 
 def open_dataset(path: Any) -> tuple[Any, str]:
@@ -203,7 +240,11 @@ def open_dataset(path: Any) -> tuple[Any, str]:
     try:
         found = dataset.dataset(
             places if several else places[0],
-            format="parquet",
+            format=dataset.ParquetFileFormat(
+                default_fragment_scan_options=dataset.ParquetFragmentScanOptions(
+                    page_checksum_verification=True
+                )
+            ),
             filesystem=files,
             partitioning="hive",
         )
@@ -240,91 +281,110 @@ def _file_system(paths: list[str]) -> tuple[Any, list[str]]:
             ) from error
 
 
-def _expression(filter: Any) -> Any:
-    from pyarrow import parquet
-
-    return parquet.filters_to_expression(filter) if isinstance(filter, (list, tuple)) else filter
-
-
 def _check_types(schema: Any, columns: ColumnRoles) -> None:
-    from pyarrow import types
-
-    for name in columns.X:
+    for name in columns.X or ():
         kind = schema.field(name).type
-        if not any(
-            test(kind)
-            for test in (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
-        ):
+        if _kind(kind) != "numbers":
             raise DataError(
                 f"column {name!r} holds values of type {kind}, and streamed columns must be "
                 "numbers; encode it, or leave it out with drop=..."
             )
 
 
-def _fragments(dataset: Any) -> list[Any]:
-    """The files by name, with their footers read."""
+def _check_columns(fragment: Any, schema: Any, columns: ColumnRoles) -> None:
+    """Refuse a file without a column, or with values of another kind in it than other files."""
+    own = fragment.physical_schema
+    for name in _stored(fragment, columns):
+        if name not in own.names:
+            raise DataError(f"{fragment.path} has no column {name!r}, which other files have")
+        kinds = own.field(name).type, schema.field(name).type
+        if len({_kind(one) for one in kinds} - {"null"}) > 1:
+            raise DataError(
+                f"column {name!r} holds values of type {kinds[0]} in {fragment.path}, but of type "
+                f"{kinds[1]} in other files; write it as one type in all"
+            )
+
+
+def _stored(fragment: Any, columns: ColumnRoles) -> list[str]:
+    """Columns to read from a file: not those that its folder tells."""
+    from pyarrow import dataset
+
+    constants = dataset.get_partition_keys(fragment.partition_expression)
+    return [name for name in columns.read if name not in constants]
+
+
+def _kind(type: Any) -> str:
+    """What values of a type can stand for each other."""
+    from pyarrow import types
+
+    if types.is_dictionary(type):
+        return _kind(type.value_type)
+    numbers = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    if any(test(type) for test in numbers):
+        return "numbers"
+    texts = (types.is_string, types.is_large_string)
+    return "texts" if any(test(type) for test in texts) else str(type)
+
+
+def _files(dataset: Any) -> list[tuple[Any, tuple[Any, Any]]]:
+    """The files by name, with their footers read, and their stamps."""
     import pyarrow as pa
 
-    def read(fragment: Any) -> Any:
+    def read(fragment: Any) -> tuple[Any, tuple[Any, Any]]:
         try:
             fragment.ensure_complete_metadata()
+            return fragment, _stamp(fragment)
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0]
             raise DataError(f"{fragment.path} cannot be read as Parquet: {reason}") from error
-        return fragment
 
     found = sorted(dataset.get_fragments(), key=lambda one: str(one.path))
     with ThreadPoolExecutor(FOOTER_THREADS) as pool:
         return list(pool.map(read, found))
 
 
+def _stamp(fragment: Any) -> tuple[Any, Any]:
+    """Bytes of the file and the time of its last change; None for what is not known."""
+    found = fragment.filesystem.get_file_info(fragment.path)
+    return found.size, found.mtime_ns
+
+
 def _pieces(
     fragment: Any,
-    parts: list[Any],
+    stamp: tuple[Any, Any],
     start: int,
     root: str,
-    wanted: list[str],
     columns: ColumnRoles,
-    expression: Any,
+    given: RowArrays,
+    kept: RowFilter | None,
 ) -> tuple[list[ParquetPiece], int]:
     """The row groups of a file that may have rows to keep, and the number of the next row."""
-    from pyarrow import dataset
-
-    constants = dataset.get_partition_keys(fragment.partition_expression)
-    stored = [name for name in wanted if name not in constants]
-    for name in stored:
-        if name not in fragment.physical_schema.names:
-            raise DataError(f"{fragment.path} has no column {name!r}, which other files have")
-    kept = {group.id for part in parts for group in part.row_groups}
-    pieces = []
+    expression, schema = (None, None) if kept is None else (kept.expression, kept.schema)
+    # columns that folders tell are in no file's own schema
+    parts = fragment.split_by_row_group(expression, schema)
+    by_group = {group.id: part for part in parts for group in part.row_groups}
+    stored, pieces = _stored(fragment, columns), []
     for group in fragment.row_groups:
-        rows = group.num_rows
-        if group.id in kept and rows:
+        stop = start + group.num_rows
+        if group.id in by_group and stop > start:
             where = f"{_name(fragment.path, root)}, row group {group.id}"
-            given = columns.given.take(start, start + rows)
-            place = (fragment.path, fragment.filesystem, group.id, stored, constants)
-            pieces.append(ParquetPiece(start, rows, where, *place, columns, given, expression))
-        start += rows
+            beside = given.take(slice(start, stop))
+            pieces.append(
+                ParquetPiece(
+                    start,
+                    group.num_rows,
+                    where,
+                    by_group[group.id],
+                    group.id,
+                    stamp,
+                    stored,
+                    columns,
+                    beside,
+                    kept,
+                )
+            )
+        start = stop
     return pieces, start
-
-
-def _columns_of(expression: Any, schema: Any) -> list[str]:
-    """Columns that a filter needs: those without which pyarrow cannot bind it."""
-    import pyarrow as pa
-
-    def can_do_without(name: str) -> bool:
-        try:
-            rows.drop_columns([name]).filter(expression)
-        except pa.ArrowInvalid:
-            return False
-        return True
-
-    rows = schema.empty_table()
-    return (
-        []
-        if expression is None
-        else [name for name in rows.column_names if not can_do_without(name)]
-    )
 
 
 def _name(path: str, root: str) -> str:

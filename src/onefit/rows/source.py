@@ -17,10 +17,11 @@ import numpy as np
 
 from onefit._describe import describe
 from onefit._types import Array
+from onefit._validation import DataError
 from onefit.rows.chunks import BlockReader, Map, RowBlock
 from onefit.rows.hash_folds import HashKFold
 
-__all__ = ["Piece", "RowArrays", "Source", "groups_of", "needed"]
+__all__ = ["Piece", "Source", "groups_of", "needed", "numbered"]
 
 
 class Piece(Protocol):
@@ -34,40 +35,8 @@ class Piece(Protocol):
     def rows(self) -> int:
         """Number of rows."""
 
-    @property
-    def where(self) -> str:
-        """The place in words."""
-
     def blocks(self, rows: int) -> Iterator[RowBlock]:
         """Read them in blocks of at most ``rows`` rows."""
-
-
-@dataclass(frozen=True)
-class RowArrays:
-    """Targets, weights and keys that stand beside a source as arrays, a value per row of it."""
-
-    y: Any = None
-    s: Any = None
-    key: Any = None
-
-    def take(self, start: int, stop: int) -> RowArrays:
-        """The arrays of a range of rows."""
-        return RowArrays(*(None if one is None else one[start:stop] for one in self.values))
-
-    def filter(self, kept: Array) -> RowArrays:
-        """The arrays of the rows that are kept."""
-        return RowArrays(*(None if one is None else one[kept] for one in self.values))
-
-    @property
-    def values(self) -> tuple[Any, Any, Any]:
-        """The arrays y, s and key."""
-        return self.y, self.s, self.key
-
-    def check(self, n: int) -> None:
-        """Refuse arrays of another length."""
-        for name, one in zip(("y", "sample_weight", "groups"), self.values, strict=True):
-            if one is not None and one.shape[0] != n:
-                raise ValueError(f"{name} has {one.shape[0]} rows, but X has {n}")
 
 
 @dataclass(frozen=True)
@@ -79,9 +48,6 @@ class Source:
     pieces : sequence of Piece
         In the order of their rows.
     reading : BlockReader
-    names : tuple of str or None
-        Of the features.
-    n_features : int
     target_shape : tuple of int, or None
         Of a row's target: empty for a number, (q,) for q of them; None without a target.
     about : dict
@@ -94,22 +60,36 @@ class Source:
 
     pieces: Sequence[Any] = field(repr=False)
     reading: BlockReader
-    names: tuple[str, ...] | None
-    n_features: int
     target_shape: tuple[int, ...] | None = None
     about: dict[str, str] = field(default_factory=dict, repr=False)
     anywhere: bool = False
     lazy: bool = False
 
+    def __post_init__(self) -> None:
+        if not any(piece.rows for piece in self.pieces):
+            raise DataError("there are no rows to stream")
+        if self.n_features == 0:
+            raise DataError("there are no features to stream: X has no columns, or all have a role")
+
     @property
     def n_rows(self) -> int:
         """Rows of the whole sample, before any filter."""
-        return self.pieces[-1].start + self.pieces[-1].rows if self.pieces else 0
+        return int(self.pieces[-1].start + self.pieces[-1].rows)
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the features."""
+        return self.reading.n_features
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Of the features."""
+        return self.reading.names
 
     def split_by(self, cv: HashKFold) -> Source:
         """The same rows with other folds."""
-        reading, about = replace(self.reading, cv=cv), self.about | {"cv": describe(cv)}
-        return replace(self, reading=reading, about=about)
+        about = self.about | {"cv": describe(cv)}
+        return replace(self, reading=replace(self.reading, cv=cv), about=about)
 
     @property
     def raw(self) -> Source:
@@ -122,8 +102,10 @@ class Source:
 
     def transformed(self, transform: Map, n_features: int, clean: Map | None = None) -> Source:
         """The same rows with features that are mapped to so many numbers, and targets cleaned."""
-        reading = replace(self.reading, transform=transform, clean=clean)
-        return replace(self, reading=reading, names=None, n_features=n_features)
+        reading = replace(
+            self.reading, names=None, n_features=n_features, transform=transform, clean=clean
+        )
+        return replace(self, reading=reading)
 
 
 def groups_of(pieces: Sequence[Any], rows: int) -> list[list[Any]]:
@@ -137,20 +119,6 @@ def groups_of(pieces: Sequence[Any], rows: int) -> list[list[Any]]:
         groups[-1].append(piece)
         held += piece.rows
     return groups
-
-
-def cut(block: RowBlock, rows: int) -> Iterator[RowBlock]:
-    """A block in parts of at most ``rows`` rows."""
-    n = block.row.size
-    if n <= rows:
-        if n:
-            yield block
-        return
-    for start in range(0, n, rows):
-        part = slice(start, min(n, start + rows))
-        y, s, key = (None if one is None else one[part] for one in (block.y, block.s, block.key))
-        X = block.X.iloc[part] if hasattr(block.X, "iloc") else block.X[part]
-        yield replace(block, X=X, y=y, s=s, key=key, row=block.row[part])
 
 
 def numbered(start: int, rows: int) -> Array:

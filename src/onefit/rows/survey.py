@@ -20,6 +20,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array
+from onefit._validation import DataError
 from onefit.rows.accumulate import Chunk
 
 __all__ = [
@@ -175,10 +176,15 @@ class DistinctLabels:
         return []
 
     def update(self, state: list[Any], chunk: Chunk) -> list[Any]:
-        return self.merge(state, np.unique(chunk.Y).tolist())
+        return self.merge(state, chunk.Y.ravel().tolist())
 
     def merge(self, one: list[Any], other: list[Any]) -> list[Any]:
-        found = sorted({*one, *other})
+        try:
+            found = sorted({*one, *other})
+        except TypeError as error:
+            raise DataError(
+                f"the target has labels of several types ({error}); store all of them as one"
+            ) from error
         if len(found) > self.most:
             raise ValueError(
                 f"the target has more than {self.most} different values; a classifier needs classes"

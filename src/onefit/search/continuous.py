@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from onefit._validation import check_positive
 from onefit.kernels import Bank
+from onefit.search.grid import parts
 from onefit.search.race import racing
-from onefit.search.random import parts
 
 Array = NDArray[Any]
 

@@ -26,7 +26,7 @@ from onefit._describe import describe
 from onefit._types import Array
 from onefit.search.grid import CandidateModel, Job
 from onefit.search.objective import ByGradient, Objective
-from onefit.search.outcome import Outcome
+from onefit.search.outcome import Outcome, values_of
 from onefit.search.resume import Runner
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Descent:
 
 
 def descend(
-    setup: Setup, run: Runner, outcomes: list[Outcome], values: Array, metric: str, how: ByGradient
+    setup: Setup, run: Runner, outcomes: list[Outcome], how: ByGradient
 ) -> tuple[Setup, list[Outcome], list[Descent]]:
     """The search with the ends of its descents as candidates behind the others.
 
@@ -76,21 +76,17 @@ def descend(
     run : Runner
         Runs jobs, and keeps descents that are finished.
     outcomes : list of Outcome
-    values : (candidates,) array
-        Scores that rank the candidates, the larger the better.
-    metric : str
-        The score.
     how : ByGradient
     """
     candidates, outcomes, jobs = list(setup.candidates), list(outcomes), list(setup.jobs)
     descents: list[Descent] = []
-    sample = run.task.sample
+    sample, values = run.task.sample, values_of(run.task, outcomes, len(candidates))
 
     def follow(
         model: CandidateModel, ranges: dict[str, Any], start: dict[str, Any], usual: Any
     ) -> Any:
         """Add a descent, and its end as a candidate."""
-        objective = Objective.of(model, run.task, ranges, metric, how, usual)
+        objective = Objective.of(model, run.task, ranges, how, usual)
         descents.append(_recalled(run, objective, start))
         new = _moved(model, descents[-1].end, len(candidates))
         spec = new.spec

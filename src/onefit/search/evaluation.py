@@ -3,9 +3,9 @@
 ``KernelSearchCV.fit`` is the same for all rows: set up, check, evaluate, tabulate, choose, refit.
 What differs is where the rows are, and a :class:`SearchRows` knows that:
 
-- rows in memory (:mod:`onefit.search.in_memory`; of pipelines :mod:`onefit.search.pipeline_rows`
-  and :mod:`onefit.search.fitted_once`): outcomes carry held-out values, scores and intervals are
-  made from them, and the winner is fitted once more;
+- rows in memory (:mod:`onefit.search.in_memory`; of pipelines :mod:`onefit.search.pipeline` and
+  :mod:`onefit.search.fitted_once`): outcomes carry held-out values, scores and intervals are made
+  from them, and the winner is fitted once more;
 - streamed rows (:mod:`onefit.search.streamed`): outcomes carry scores and intervals that were made
   from row statistics, and the model of all rows is known already. Held-out values of the winner
   take one more pass.
@@ -14,21 +14,21 @@ What differs is where the rows are, and a :class:`SearchRows` knows that:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
 from typing import Any
 
 from onefit._types import Array
 from onefit.heldout import HeldOut
 from onefit.plan import Explanation
+from onefit.search.grid import PlannedSearch
 from onefit.search.inputs import FitInputs
 from onefit.search.outcome import Outcome
 from onefit.search.scorers import Scoring
 
-__all__ = ["Evaluated", "NotKept", "SearchRows"]
+__all__ = ["NotKept", "SearchRows"]
 
 
 class SearchRows(ABC):
-    """The rows of a search, checked as far as that needs no work.
+    """The rows of a search: checked when it is made, then evaluated, then asked for the rest.
 
     Attributes
     ----------
@@ -36,10 +36,22 @@ class SearchRows(ABC):
         Metrics.
     subtasks : int
         Parts of a fit that callbacks are notified of.
+    grouped : bool
+        Whether the splits keep groups together.
+    setup : PlannedSearch
+        Candidates, their lams, gammas and specs.
+    outcomes : list of Outcome
+        Of all candidates, once they are evaluated.
+    attributes : dict
+        Fitted attributes that belong to these rows.
     """
 
     names: list[str]
     subtasks: int
+    grouped: bool
+    setup: PlannedSearch
+    outcomes: list[Outcome]
+    attributes: dict[str, Any]
 
     @abstractmethod
     def check(self, metric: Any) -> None:
@@ -50,33 +62,13 @@ class SearchRows(ABC):
         raise ValueError("explain needs rows in memory; streamed ones take a few passes")
 
     @abstractmethod
-    def evaluate(self, metric: Any, context: Any) -> Evaluated:
+    def evaluate(self, metric: Any, context: Any) -> None:
         """Evaluate every candidate; ``context`` is that of scikit-learn's callbacks."""
 
-
-@dataclass
-class Evaluated(ABC):
-    """The outcomes of all candidates, and what can still be asked of the rows.
-
-    Attributes
-    ----------
-    setup : object
-        Candidates, their lams, gammas and specs: :class:`onefit.search.grid.PlannedSearch`, or what
-        has the same attributes.
-    outcomes : list of Outcome
-    sizes : (k,) array
-        Test rows of each split.
-    grouped : bool
-        Whether the splits keep groups together.
-    attributes : dict
-        Fitted attributes that belong to these rows.
-    """
-
-    setup: Any = field(repr=False)
-    outcomes: list[Outcome] = field(repr=False)
-    sizes: Array
-    grouped: bool
-    attributes: dict[str, Any] = field(repr=False)
+    @property
+    @abstractmethod
+    def sizes(self) -> Array:
+        """Test rows of each split."""
 
     @property
     def scoring(self) -> Scoring | None:

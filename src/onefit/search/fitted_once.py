@@ -12,30 +12,25 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.utils import indexable
 
 from onefit import plan
 from onefit._describe import digest
 from onefit._types import Array
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.search.all_rows import Optimism, all_rows_of
-from onefit.search.check import check_settings
-from onefit.search.grid import GivenSettings
-from onefit.search.in_memory import EvaluatedInMemory, HeldRows, RowsInMemory, fit_winner
-from onefit.search.inputs import FitInputs, route
-from onefit.search.outcome import Outcome
+from onefit.search.in_memory import HeldRows, RowsInMemory
+from onefit.search.inputs import check_settings
+from onefit.search.outcome import values_of
 from onefit.search.pipeline import Setting
-from onefit.search.pipeline_rows import check_options, set_up_pipeline
-from onefit.search.pipeline_scores import outcomes_of
+from onefit.search.pipeline_rows import PipelineRows, outcomes_of
 from onefit.search.pipeline_units import Work, run_unit
-from onefit.search.preprocess import metadata_of_fit, preprocess_all
-from onefit.search.results import tabulate
+from onefit.search.preprocess import preprocess_all
 from onefit.search.setup import set_up
 
 __all__ = ["RowsOnAllRows"]
 
 
-class RowsOnAllRows(HeldRows):
+class RowsOnAllRows(PipelineRows):
     """Rows in memory of a search over pipelines: steps are fitted once, to all rows, without y.
 
     Every setting of the steps is a search over the kernel estimator alone, on transformed rows.
@@ -47,23 +42,15 @@ class RowsOnAllRows(HeldRows):
     """
 
     def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> None:
-        check_options(search)
+        super().__init__(search, X, y, params, scorers)
         _check_target_is_given(search.estimator)
-        X, y = indexable(X, y)
-        routed = route(search, scorers, params)
-        self.fit_params = metadata_of_fit(search.estimator, dict(routed.estimator.fit))
-        split = routed.splitter.split
-        groups = split.get("groups")
-        setup = set_up_pipeline(search, X, y, split)
-        given = FitInputs(scorers, X, y, None, routed.scorer.score, groups is not None)
-        super().__init__(search, setup, given, groups)
         with warnings.catch_warnings():
             # a grid may pair a kernel with parameters of another
             warnings.simplefilter("ignore", UnusedParameterWarning)
-            self.parts = [_TransformedRows(self, setting) for setting in setup.jobs]
+            self.parts = [_TransformedRows(self, setting) for setting in self.setup.jobs]
         choices = [choice for part in self.parts for choice in part.setup.choices]
-        self.setup = replace(setup, choices=choices)
-        self.given = replace(given, weight=self.parts[0].given.weight)
+        self.setup = replace(self.setup, choices=choices)
+        self.given = replace(self.given, weight=self.parts[0].given.weight)
         self.subtasks += len(self.parts) - 1
 
     def check(self, metric: Any) -> None:
@@ -81,21 +68,18 @@ class RowsOnAllRows(HeldRows):
         refusal = next((one.refusal for one in plans if one.refusal), "")
         return plan.Explanation("\n\n".join(texts), refusal)
 
-    def evaluate(self, metric: Any, context: Any) -> EvaluatedInMemory:
+    def evaluate(self, metric: Any, context: Any) -> None:
         """Evaluate every setting on its transformed rows."""
-        outcomes: list[Outcome] = []
+        self.outcomes = []
         if self.search.journal is not None:
             with suppress(OSError):  # which the journal of a setting reports
                 Path(self.search.journal).mkdir(exist_ok=True)
         for setting, part in zip(self.setup.jobs, self.parts, strict=True):
-            for one in part.evaluate(metric, context).outcomes:
+            part.evaluate(metric, context)
+            for one in part.outcomes:
                 indices = tuple(setting.indices[i] for i in one.indices)
-                outcomes.append(replace(one, indices=indices))
-        return self.evaluated(self.setup, sorted(outcomes, key=lambda one: min(one.indices)))
-
-    def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
-        given = self.given
-        return fit_winner(self.search, given.X, given.y, self.fit_params, fitted, context)
+                self.outcomes.append(replace(one, indices=indices))
+        self.outcomes.sort(key=lambda one: min(one.indices))
 
     def compared(self, fitted: dict[str, Any], metric: Any) -> dict[str, Any]:
         """The winner's score beside that with the steps fitted in every training part."""
@@ -104,7 +88,7 @@ class RowsOnAllRows(HeldRows):
         try:
             score, held = self._in_folds(metric, fitted["best_index_"])
         except ValueError as error:
-            warnings.warn(f"there is no optimism_: {error}", stacklevel=5)
+            warnings.warn(f"there is no optimism_: {error}", stacklevel=4)
             return {}
         found = Optimism(metric, float(fitted["best_score_"]), score, held)
         errors: Array = fitted["cv_results_"][f"se_test_{metric}"]
@@ -113,7 +97,7 @@ class RowsOnAllRows(HeldRows):
                 f"best_score_ is {found.all_rows:.4g} with the preprocessing fitted to all rows, "
                 f"and {found.in_folds:.4g} with it fitted in every training part; search again "
                 "with method='auto'",
-                stacklevel=5,
+                stacklevel=4,
             )
         return {"optimism_": found}
 
@@ -126,11 +110,11 @@ class RowsOnAllRows(HeldRows):
         alone = replace(setting, models=[replace(candidate, lams=(lam,), indices=(0,))])
         work = Work(given.X, given.y, self.fit_params, setup.folds)
         found = {(0, k): run_unit(work, (alone, k)) for k in range(len(setup.folds))}
-        one = replace(setup, candidates=[setup.candidates[index]], jobs=[alone])
-        evaluated = self.evaluated(one, outcomes_of(self.task, one.jobs, found, np.nan))
-        how, candidates = self.search.aggregate, one.candidates
-        results = tabulate(candidates, evaluated.outcomes, self.names, evaluated.sizes, how)
-        return float(results.totals[metric][0]), evaluated.held_out(0)
+        other = copy(self)
+        other.setup = replace(setup, candidates=[setup.candidates[index]], jobs=[alone])
+        other.outcomes = outcomes_of(self.task, [alone], found, np.nan)
+        (score,) = values_of(replace(self.task, metric=metric), other.outcomes, 1)
+        return float(score), other.held_out(0)
 
 
 class _TransformedRows(RowsInMemory):
@@ -141,15 +125,15 @@ class _TransformedRows(RowsInMemory):
         how = all_rows_of(search.method)
         assert how is not None
         search.estimator, search.method = clone(setting.models[0].estimator), how.method
-        search.param_grid = GivenSettings(setting.own)
         search.cv = whole.setup.folds
         if search.journal is not None:
             search.journal = Path(search.journal) / digest(setting.words.encode())
         check_settings(search)
         self.X, weight = preprocess_all(setting.estimator, given.X, whole.fit_params)
         self.y = given.y
-        setup = set_up(search, self.X, self.y, weight, {})
-        HeldRows.__init__(self, search, setup, replace(given, weight=weight), whole.groups)
+        setup = set_up(search, self.X, self.y, weight, {}, settings=setting.own)
+        given, groups = replace(given, weight=weight), whole.attributes["groups_"]
+        HeldRows.__init__(self, search, setup, given, groups)
 
 
 def _check_target_is_given(estimator: Any) -> None:

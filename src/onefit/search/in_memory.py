@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,20 +22,19 @@ from onefit.heldout import HeldOut
 from onefit.plan import Explanation, spread
 from onefit.search import continuous
 from onefit.search.criterion import get_criterion
-from onefit.search.descend import Descent, descend
-from onefit.search.evaluation import Evaluated, SearchRows
+from onefit.search.descend import descend
+from onefit.search.evaluation import SearchRows
+from onefit.search.first_lap import left_out, without_scores
 from onefit.search.grid import Job
 from onefit.search.inputs import FitInputs, only_weight, route
 from onefit.search.intervals import interval_columns
-from onefit.search.outcome import Outcome, Task
+from onefit.search.outcome import Outcome, Task, values_of
 from onefit.search.race import race, racing
-from onefit.search.results import Results, heldout_of, tabulate
-from onefit.search.resume import Run, Runner, fingerprint, make_runner
+from onefit.search.resume import Runner, fingerprint
 from onefit.search.scorers import Scoring, build_scoring
 from onefit.search.setup import Setup, set_up
-from onefit.search.winner import values_of
 
-__all__ = ["EvaluatedInMemory", "HeldRows", "RowsInMemory", "fit_winner", "followed"]
+__all__ = ["HeldRows", "RowsInMemory", "fit_winner", "followed"]
 
 
 class HeldRows(SearchRows):
@@ -51,8 +48,10 @@ class HeldRows(SearchRows):
     groups : array or None
     """
 
+    setup: Setup
+
     def __init__(self, search: Any, setup: Setup, given: FitInputs, groups: Any) -> None:
-        self.search, self.setup, self.given, self.groups = search, setup, given, groups
+        self.search, self.setup, self.given = search, setup, given
         build = partial(
             build_scoring, given.scorers, setup.model, given.X, given.y, given.params, setup.folds,
             plain=setup.plain,
@@ -61,24 +60,32 @@ class HeldRows(SearchRows):
         scoring = build(undefined=pooled is not None)
         criterion = get_criterion(search.criterion)
         self.task = Task(setup.sample, scoring, pooled, search.aggregate, criterion)
-        self.names = scoring.names
+        self.names, self.grouped = scoring.names, given.grouped
         self.subtasks = 1 + (search.refit is not False)
+        self.attributes = {"folds_": setup.folds, "groups_": groups}
 
-    def evaluated(
-        self, setup: Setup, outcomes: list[Outcome], **attributes: Any
-    ) -> EvaluatedInMemory:
-        """The outcomes of all candidates of ``setup``."""
-        attributes |= {"folds_": setup.folds, "groups_": self.groups}
-        sizes = np.diff(setup.folds.offsets)
-        return EvaluatedInMemory(setup, outcomes, sizes, self.given.grouped, attributes, self)
+    @property
+    def sizes(self) -> Array:
+        return np.diff(self.setup.folds.offsets)
 
-    @abstractmethod
-    def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
-        """The winner fitted to all rows, as fitted attributes."""
+    @property
+    def scoring(self) -> Scoring:
+        return self.task.scoring
 
-    def compared(self, fitted: dict[str, Any], metric: Any) -> dict[str, Any]:
-        """The winner beside a stricter evaluation of it, as fitted attributes."""
-        return {}
+    def intervals(self) -> dict[str, Array]:
+        return interval_columns(self.task, self.outcomes, len(self.setup.candidates))
+
+    def held_out(self, index: int) -> HeldOut:
+        outcome = next(one for one in self.outcomes if index in one.indices)
+        held, known = outcome.heldout(index, self.setup.folds), self.setup.spec_of(index)
+        given = {"targets": self.given.y, "sample_weight": self.given.weight}
+        return replace(held, **given, **known.coding.decoders)
+
+    def heldouts(self) -> list[HeldOut]:
+        return [self.held_out(i) for i in range(len(self.setup.candidates))]
+
+    def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:
+        return self.given, self.scoring
 
 
 class RowsInMemory(HeldRows):
@@ -116,20 +123,46 @@ class RowsInMemory(HeldRows):
             continuous.check(self.search, metric)
         self.setup.check_memory()
 
-    def evaluate(self, metric: Any, context: Any) -> EvaluatedInMemory:
+    def evaluate(self, metric: Any, context: Any) -> None:
         """Run one job per kernel; then repair or descend, if the search asks for that."""
         search, setup, task = self.search, self.setup, replace(self.task, metric=metric)
+        reasons, workers = self._left_out(metric), setup.worker_plan
+        jobs = [job for one in setup.jobs if (job := one.without(reasons)).models]
+        if search._deadline is not None:  # whatever it has time for covers the grid
+            jobs = [jobs[i] for i in spread(len(jobs))]
+        if search.verbose > 0:
+            print(
+                f"{len(setup.candidates)} candidates on {len(jobs)} kernels, "
+                f"{len(setup.folds)} splits, {workers.workers} workers with "
+                f"{workers.threads} threads"
+            )
+
+        def words(place: int, found: list[Outcome]) -> str:
+            methods = ", ".join(dict.fromkeys(one.method for one in found))
+            return f"{jobs[place].kernel} by {methods}"
+
         about = partial(fingerprint, search, self.X, self.y, self.given.weight, setup)
-        run = make_runner(search.journal, about, task, setup.worker_plan)
-        outcomes = _run(search, setup, run, context)
+        run, outcomes = Runner(task, workers, search.journal, about), list[Outcome]()
+        for _, found in followed(search, context, "kernel", len(jobs), run(jobs), words):
+            outcomes += found
+        outcomes += without_scores(setup.jobs, reasons, outcomes[0])
+        outcomes.sort(key=lambda one: min(one.indices))
         setup, outcomes = setup.tried(outcomes)
         setup, outcomes = setup.with_refined(outcomes)
         if racing(search.method):
-            outcomes = _race(search, setup, task, run, outcomes, metric)
-        if not setup.ranges:
-            return self.evaluated(setup, outcomes)
-        setup, outcomes, descents = _descend(search, setup, task, run, outcomes, metric)
-        return self.evaluated(setup, outcomes, descents_=descents)
+            outcomes = _race(search, setup, run, outcomes)
+        if setup.ranges:
+            setup, outcomes, descents = descend(setup, run, outcomes, search._descent)
+            self.attributes["descents_"] = descents
+        self.setup, self.outcomes = setup, outcomes
+
+    def _left_out(self, metric: Any) -> dict[int, str]:
+        """Candidates that a race leaves out, and why; of a grid of values, with time for it."""
+        search, setup, params = self.search, self.setup, self.host.params
+        refined = setup.continuous or setup.ranges
+        if not racing(search.method) or refined or search._deadline is not None:
+            return {}
+        return left_out(search, setup, self.X, self.y, params, metric)
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
         X = self.host.to_device(self.X)
@@ -138,62 +171,6 @@ class RowsInMemory(HeldRows):
         if not self.host.given:
             model_to_host(found["best_estimator_"])
         return found
-
-
-@dataclass
-class EvaluatedInMemory(Evaluated):
-    """Outcomes with held-out values.
-
-    Attributes
-    ----------
-    rows : HeldRows
-    """
-
-    rows: HeldRows = field(repr=False)
-
-    @property
-    def scoring(self) -> Scoring:
-        return self.rows.task.scoring
-
-    def intervals(self) -> dict[str, Array]:
-        return interval_columns(self.rows.task, self.outcomes, len(self.setup.candidates))
-
-    def held_out(self, index: int) -> HeldOut:
-        held, given = heldout_of(index, self.outcomes, self.setup.folds), self.rows.given
-        known = self.setup.spec_of(index).coding.decoders
-        return replace(held, targets=given.y, sample_weight=given.weight, **known)
-
-    def heldouts(self) -> list[HeldOut]:
-        return [self.held_out(i) for i in range(len(self.setup.candidates))]
-
-    def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:
-        return self.rows.given, self.scoring
-
-    def compared(self, fitted: dict[str, Any], metric: Any) -> dict[str, Any]:
-        return self.rows.compared(fitted, metric)
-
-    def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
-        return self.rows.refit(fitted, context)
-
-
-def _run(search: Any, setup: Setup, run: Run, context: Any) -> list[Outcome]:
-    """Run all jobs, or those that there is time for."""
-    jobs, plan = setup.jobs, setup.worker_plan
-    if search._deadline is not None:  # whatever it has time for covers the grid
-        jobs = [jobs[i] for i in spread(len(jobs))]
-    if search.verbose > 0:
-        print(
-            f"{len(setup.candidates)} candidates on {len(jobs)} kernels, "
-            f"{len(setup.folds)} splits, {plan.workers} workers with {plan.threads} threads"
-        )
-
-    def words(place: int, found: list[Outcome]) -> str:
-        methods = ", ".join(dict.fromkeys(one.method for one in found))
-        return f"{jobs[place].kernel} by {methods}"
-
-    done = followed(search, context, "kernel", len(jobs), run(jobs), words)
-    outcomes = [one for _, found in done for one in found]
-    return sorted(outcomes, key=lambda one: min(one.indices))
 
 
 def followed(
@@ -226,36 +203,28 @@ def followed(
     for one in tasks:
         one.call_on_fit_task_begin(estimator=search)
     deadline = search._deadline
-    with _ended(runs) as found_so_far:
-        for done, (place, found) in enumerate(found_so_far, start=1):
+    try:
+        for done, (place, found) in enumerate(runs, start=1):
             yield place, found
             tasks[place].call_on_fit_task_end(estimator=search)
             if search.verbose > 1:
                 print(f"[{done}/{total}] {words(place, found)}")
             if deadline is not None and done < total and deadline.stops(done, total):
                 break
-    parent.call_on_fit_task_end(estimator=search)
-
-
-@contextmanager
-def _ended(runs: Iterator[Any]) -> Iterator[Iterator[Any]]:
-    """Jobs that are ended with the context; of tasks cancelled for that, joblib need not warn."""
-    try:
-        yield runs
     finally:
         with warnings.catch_warnings():
+            # joblib need not warn of tasks that are cancelled here
             warnings.simplefilter("ignore", UserWarning)
             if isinstance(runs, Generator):
                 runs.close()
+    parent.call_on_fit_task_end(estimator=search)
 
 
-def _race(
-    search: Any, setup: Setup, task: Task, run: Run, outcomes: list[Outcome], metric: str
-) -> list[Outcome]:
+def _race(search: Any, setup: Setup, run: Runner, outcomes: list[Outcome]) -> list[Outcome]:
     """Exact values for the candidates that can win."""
 
-    def totals(found: list[Outcome]) -> Any:
-        return _tabulated(search, setup, task, found).totals[metric]
+    def totals(found: list[Outcome]) -> Array:
+        return values_of(run.task, found, len(setup.candidates))
 
     def repair(jobs: list[Job]) -> list[Outcome]:
         return [one for _, found in run(jobs) for one in found]
@@ -263,20 +232,6 @@ def _race(
     if search._deadline is not None and search._deadline.left <= search._deadline.reserve:
         return outcomes  # those of the limit, flagged as not exact
     return race(setup.jobs, outcomes, totals, repair)
-
-
-def _descend(
-    search: Any, setup: Setup, task: Task, run: Runner, outcomes: list[Outcome], metric: Any
-) -> tuple[Setup, list[Outcome], list[Descent]]:
-    """Further candidates, at the ends of descents from the best ones."""
-    how = search._descent
-    results = _tabulated(search, setup, task, outcomes)
-    return descend(setup, run, outcomes, values_of(results, metric), metric, how)
-
-
-def _tabulated(search: Any, setup: Setup, task: Task, outcomes: list[Outcome]) -> Results:
-    sizes, names = np.diff(setup.folds.offsets), task.scoring.names
-    return tabulate(setup.candidates, outcomes, names, sizes, search.aggregate)
 
 
 def fit_winner(

@@ -20,7 +20,7 @@ from scipy.optimize import minimize_scalar
 
 from onefit._types import Array
 from onefit.criteria.evidence import Evidence
-from onefit.heldout import HeldOutPath, Prepared
+from onefit.heldout import HeldOutPath
 from onefit.kernels import Geometry, Linear, Polynomial, Precomputed
 from onefit.kernels.stationary import Stationary
 from onefit.linalg import LinAlgError, arrays_of, is_elsewhere
@@ -54,7 +54,7 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
                 may_overwrite=own and model is job.models[-1],
                 definite=job.kernel.definite,
             )
-            outcomes.append(_run_model(task, job, model, problem, share))
+            outcomes.append(_evaluated(task, job, model, problem, share))
     return outcomes
 
 
@@ -81,70 +81,47 @@ def _matrix(job: Job, sample: Sample, geometry: Geometry | None) -> Any:
     return tiles if job.tiled else tiles.hold()
 
 
-def _run_model(
+def _evaluated(
     task: Task, job: Job, model: CandidateModel, problem: Problem, seconds: float
 ) -> Outcome:
     """Evaluate one model on its kernel matrix, which took ``seconds`` of its share to build."""
-    start = perf_counter() - seconds
-    assert model.method is not None
-    prepared: Prepared | str
+    start, method, folds = perf_counter() - seconds, model.method, task.sample.folds
+    assert method is not None
+    failed = partial(HeldOutPath.failed, problem, folds, method.name)
+    predict: Callable[[Array], HeldOutPath]
     try:
-        prepared = model.method.prepare(problem, task.sample.folds)
+        predict = method.prepare(problem, folds).predict
     except (LinAlgError, FloatingPointError) as error:
-        prepared = str(error)
-    evaluate = partial(_evaluate, task, job, model, problem, prepared, {})
-    outcome = evaluate(model.lams, start)
+        predict = partial(failed, str(error))
+    kept: dict[str, Any] = {}  # what the criterion decomposed
+
+    def at(lams: Sequence[float], start: float) -> Outcome:
+        """The outcome at some lambdas, of no candidates yet."""
+        try:
+            held = predict(np.array(lams))
+        except (LinAlgError, FloatingPointError) as error:
+            held = failed(str(error), np.array(lams))
+        fitted, share = perf_counter(), 1.0 / len(lams)
+        outcome = Outcome.of(task, model, held, method.name)
+        if task.criterion is not None:
+            evidence = Evidence(problem, job.kernel, tuple(lams), held.each(), kept)
+            criterion, remarks = task.criterion.evaluate(evidence)
+            reasons = [a or b for a, b in zip(outcome.reasons, remarks, strict=True)]
+            outcome = replace(outcome, criterion=criterion, reasons=reasons)
+        return replace(
+            outcome,
+            fit_seconds=(fitted - start) * share,
+            score_seconds=(perf_counter() - fitted) * share,
+        )
+
+    outcome = at(model.lams, start)
     if model.continuous:
-        outcome = _refined(task, model, outcome, evaluate)
+        outcome = _refined(task, model, outcome, at)
     return replace(outcome, indices=model.indices)
 
 
-def _evaluate(
-    task: Task,
-    job: Job,
-    model: CandidateModel,
-    problem: Problem,
-    prepared: Prepared | str,
-    kept: dict[str, Any],
-    lams: Sequence[float],
-    start: float | None = None,
-) -> Outcome:
-    """The outcome at some lambdas, of no candidates yet; ``kept`` is the criterion's."""
-    assert model.method is not None
-    start = perf_counter() if start is None else start
-    held = _predicted(prepared, problem, task, model.method.name, np.array(lams))
-    fitted, share = perf_counter(), 1.0 / len(lams)
-    outcome = Outcome.of(task, model, held, model.method.name)
-    if task.criterion is not None:
-        evidence = Evidence(problem, job.kernel, tuple(lams), held.each(), kept)
-        criterion, remarks = task.criterion.evaluate(evidence)
-        reasons = [a or b for a, b in zip(outcome.reasons, remarks, strict=True)]
-        outcome = replace(outcome, criterion=criterion, reasons=reasons)
-    return replace(
-        outcome,
-        fit_seconds=(fitted - start) * share,
-        score_seconds=(perf_counter() - fitted) * share,
-    )
-
-
-def _predicted(
-    prepared: Prepared | str, problem: Problem, task: Task, method: str, lams: Array
-) -> HeldOutPath:
-    """Held-out values at every lambda, with reasons where the numerics fail."""
-    why = prepared
-    if isinstance(prepared, Prepared):
-        try:
-            return prepared.predict(lams)
-        except (LinAlgError, FloatingPointError) as error:
-            why = str(error)
-    held = HeldOutPath.empty(problem, task.sample.folds, method, lams)
-    for i in range(len(held)):
-        held.fail(i, str(why))
-    return held
-
-
 def _refined(
-    task: Task, model: CandidateModel, coarse: Outcome, evaluate: Callable[..., Outcome]
+    task: Task, model: CandidateModel, coarse: Outcome, at: Callable[[list[float], float], Outcome]
 ) -> Outcome:
     """The coarse grid of an interval, and every lambda tried between its best neighbours."""
     costs, lams, parts = coarse.costs(task), list[float](), [coarse]
@@ -152,7 +129,7 @@ def _refined(
 
     def cost(log_lam: float) -> float:
         lams.append(math.exp(log_lam))
-        parts.append(evaluate(lams[-1:]))
+        parts.append(at(lams[-1:], perf_counter()))
         value = float(parts[-1].costs(task)[0])
         return value if math.isfinite(value) else largest
 

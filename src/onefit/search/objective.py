@@ -79,10 +79,10 @@ class ByGradient:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
-def _pointwise(task: Task, metric: str, model: CandidateModel) -> Pointwise:
+def _pointwise(task: Task, model: CandidateModel) -> Pointwise:
     """The smooth function of held-out values that stands for a score, or for k-KS's own loss."""
     corner = ABSOLUTE_CORNER_IN_SPREADS * float(np.std(task.sample.Y)) or 1.0
-    criterion = task.criterion
+    criterion, metric = task.criterion, task.metric
     known: dict[Any, Pointwise] = {
         "squared": Squared(), "absolute": Huber(corner), "hinge": SmoothedHinge(),
         "zero_one": SmoothedError(ERROR_STEP_WIDTH),
@@ -135,7 +135,6 @@ class Objective:
         model: CandidateModel,
         task: Task,
         ranges: dict[str, Any],
-        metric: str,
         how: ByGradient,
         usual: dict[str, Any] | None = None,
     ) -> Objective:
@@ -143,7 +142,7 @@ class Objective:
         criterion, estimator = task.criterion, model.estimator
         eta = criterion.eta if isinstance(criterion, KernelStability) else 0.0
         direction = make_direction(estimator, task.sample, ranges)
-        pointwise = _pointwise(task, metric, model)
+        pointwise = _pointwise(task, model)
         return cls(estimator, task, ranges, direction, pointwise, eta, how, usual)
 
     def begin(self, candidate: dict[str, Any]) -> Array:

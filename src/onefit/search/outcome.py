@@ -10,14 +10,18 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array
-from onefit.heldout import HeldOutPath
+from onefit.folds import Folds
+from onefit.heldout import HeldOut, HeldOutPath
 from onefit.scoring.aggregate import aggregate
 from onefit.search.criterion import CriterionLike
 from onefit.search.grid import CandidateModel
 from onefit.search.rows import Sample
 from onefit.search.scorers import Scoring
 
-__all__ = ["Outcome", "Task"]
+__all__ = ["LEFT_OUT", "Outcome", "Task", "values_of"]
+
+#: the method of candidates that lost on a sample of the rows, and have no score (first_lap.py)
+LEFT_OUT = "left out"
 
 
 @dataclass(frozen=True)
@@ -150,6 +154,21 @@ class Outcome:
             },
         )
 
+    def heldout(self, index: int, folds: Folds) -> HeldOut:
+        """The held-out values of a candidate, over the splits in the caller's order."""
+        i = self.indices.index(index)
+        return HeldOut(
+            self.values[i],
+            folds,
+            self.method,
+            self.exact[i],
+            self.error[i],
+            self.moved[i].astype(np.intp),
+            self.steps[i].astype(np.intp),
+            self.order,
+            self.fit_seconds + self.score_seconds,
+        )
+
     def costs(self, task: Task) -> Array:
         """Values that rank the candidates, the smaller the better: criterion, or minus the score.
 
@@ -161,6 +180,14 @@ class Outcome:
             return np.full(len(self.reasons), np.nan)
         sizes = np.diff(task.sample.folds.offsets)
         return -aggregate(task.how, self.scores[task.metric], sizes, self.pooled.get(task.metric))
+
+
+def values_of(task: Task, outcomes: list[Outcome], size: int) -> Array:
+    """Scores that rank the candidates, the larger the better; NaN without an outcome."""
+    values = np.full(size, np.nan)
+    for one in outcomes:
+        values[list(one.indices)] = -one.costs(task)
+    return values
 
 
 def _stacked(parts: list[dict[str, Array]], sizes: list[int]) -> dict[str, Array]:

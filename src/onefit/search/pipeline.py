@@ -18,9 +18,8 @@ import numpy as np
 from sklearn.base import clone
 
 from onefit._describe import describe
-from onefit.search.grid import CandidateModel, candidate_models
+from onefit.search.grid import CandidateModel, candidate_models, settings
 from onefit.search.preprocess import kernel_estimator, kernel_path, with_stand_in
-from onefit.search.random import settings
 
 __all__ = ["Setting", "settings_of"]
 

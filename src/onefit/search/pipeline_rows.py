@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from copy import copy
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,16 @@ from onefit import plan
 from onefit._describe import describe
 from onefit._indexing import n_rows
 from onefit.config import get_config as onefit_config
+from onefit.heldout import HeldOutPath
+from onefit.heldout.train_test import TestValues
 from onefit.journal import Journal
 from onefit.predict import check_training
 from onefit.search.all_rows import all_rows_of
 from onefit.search.grid import CandidateModel
-from onefit.search.in_memory import EvaluatedInMemory, HeldRows, fit_winner, followed
+from onefit.search.in_memory import HeldRows, fit_winner, followed
 from onefit.search.inputs import FitInputs, route
-from onefit.search.pipeline import settings_of
-from onefit.search.pipeline_scores import outcomes_of
+from onefit.search.outcome import Outcome, Task
+from onefit.search.pipeline import Setting, settings_of
 from onefit.search.pipeline_units import Found, Work, run_units
 from onefit.search.preprocess import (
     kernel_estimator,
@@ -42,7 +45,7 @@ Array = NDArray[Any]
 __all__ = [
     "PipelineRows",
     "as_kernel_search",
-    "check_options",
+    "outcomes_of",
     "set_up_pipeline",
 ]
 
@@ -57,7 +60,7 @@ class PipelineRows(HeldRows):
     """
 
     def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> None:
-        check_options(search)
+        _check_options(search)
         X, y = indexable(X, y)
         routed = route(search, scorers, params)
         self.fit_params = metadata_of_fit(search.estimator, dict(routed.estimator.fit))
@@ -84,26 +87,39 @@ class PipelineRows(HeldRows):
         )
         return plan.Explanation(text, setup.refusal())
 
-    def evaluate(self, metric: Any, context: Any) -> EvaluatedInMemory:
+    def evaluate(self, metric: Any, context: Any) -> None:
         """Fit the steps of every setting in every training part, and score the candidates."""
         search, setup, given = self.search, self.setup, self.given
+        k, total = len(setup.folds), len(setup.jobs) * len(setup.folds)
         work = Work(given.X, given.y, self.fit_params, setup.folds, search.error_score)
         journal = None
         if search.journal is not None:
             journal = Journal(search.journal, _fingerprint(search, work))
-        found = _run(search, setup, work, journal, context)
+        if search.verbose > 0:
+            print(
+                f"{len(setup.candidates)} candidates, {len(setup.jobs)} settings of the "
+                f"preprocessing, {k} splits, {setup.worker_plan.workers} workers"
+            )
+
+        def words(place: int, one: Found) -> str:
+            return f"setting {place // k}, split {place % k}: {one.seconds:.2g} s"
+
+        units, found = run_units(work, setup.jobs, setup.worker_plan, journal), {}
+        for place, one in followed(search, context, "split", total, units, words):
+            found[divmod(place, k)] = one
+        _warn_of_failures([one.failed for one in found.values() if one.failed], total, search)
         if any(one.weighted for one in found.values()):
             weight = self.fit_params.get(weight_name(search.estimator))
             weight = self.fit_params.get("sample_weight") if weight is None else weight
             self.given = replace(given, weight=weight)
-        return self.evaluated(setup, outcomes_of(self.task, setup.jobs, found, search.error_score))
+        self.outcomes = outcomes_of(self.task, setup.jobs, found, search.error_score)
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
         given = self.given
         return fit_winner(self.search, given.X, given.y, self.fit_params, fitted, context)
 
 
-def check_options(search: Any) -> None:
+def _check_options(search: Any) -> None:
     """Refuse what works on one full-sample fit, naming both sides."""
     name, device = type(search.estimator).__name__, onefit_config()["device"]
     refused = {
@@ -177,35 +193,85 @@ def _fingerprint(search: Any, work: Work) -> dict[str, str]:
     }
 
 
-def _run(
-    search: Any, setup: Setup, work: Work, journal: Journal | None, context: Any
-) -> dict[tuple[int, int], Found]:
-    """All units, by setting and split; those that failed are warned of."""
-    k, total = len(setup.folds), len(setup.jobs) * len(setup.folds)
-    if search.verbose > 0:
-        print(
-            f"{len(setup.candidates)} candidates, {len(setup.jobs)} settings of the "
-            f"preprocessing, {k} splits, {setup.worker_plan.workers} workers"
-        )
-
-    def words(place: int, one: Found) -> str:
-        return f"setting {place // k}, split {place % k}: {one.seconds:.2g} s"
-
-    units = run_units(work, setup.jobs, setup.worker_plan, journal)
-    done = followed(search, context, "split", total, units, words)
-    found = {divmod(place, k): one for place, one in done}
-    failures = [one.failed for one in found.values() if one.failed]
-    if len(failures) == total:
-        raise ValueError(
-            f"the preprocessing failed on every split; the first message is: {failures[0]}"
-        )
+def _warn_of_failures(failures: list[str], total: int, search: Any) -> None:
+    """Warn of splits on which the steps failed; raise if all failed."""
+    if failures and len(failures) == total:
+        raise ValueError(f"the preprocessing failed on every split; first: {failures[0]}")
     if failures:
         warnings.warn(
             f"the preprocessing failed on {len(failures)} of {total} splits, whose score is "
             f"error_score={search.error_score}; the first message is: {failures[0]}",
             stacklevel=5,
         )
-    return found
+
+
+def outcomes_of(
+    task: Task, group: list[Setting], found: dict[tuple[int, int], Found], error_score: Any
+) -> list[Outcome]:
+    """Scores of all candidates, from the values of all units."""
+    folds, outcomes = task.sample.folds, []
+    for i, setting in enumerate(group):
+        units = [found[i, k] for k in range(len(folds))]
+        lams = sum(len(candidate.lams) for candidate in setting.models)
+        seconds = sum(unit.seconds for unit in units) / lams
+        for place, candidate in enumerate(setting.models):
+            start = perf_counter()
+            outcome = _outcome(task, candidate, units, place, error_score)
+            share = (perf_counter() - start) / len(candidate.lams)
+            outcomes.append(replace(outcome, fit_seconds=seconds, score_seconds=share))
+    return sorted(outcomes, key=lambda one: min(one.indices))
+
+
+def _outcome(
+    task: Task, candidate: CandidateModel, units: list[Found], place: int, error_score: Any
+) -> Outcome:
+    """The outcome of one model; splits on which a step failed have ``error_score``."""
+    parts = [unit.values[place] for unit in units]
+    failed = np.array([bool(unit.failed) for unit in units])
+    held = _side_by_side(task, candidate, parts, failed)
+    outcome = Outcome.of(task, candidate, held, "train_test")
+    if not failed.any():
+        return outcome
+    shape = len(candidate.lams), len(units)
+    scores = {name: outcome.scores.get(name, np.full(shape, np.nan)) for name in task.scoring.names}
+    for one in scores.values():
+        one[:, failed] = error_score
+    values, why = outcome.values.copy(), next(unit.failed for unit in units if unit.failed)
+    values[:, np.repeat(failed, np.diff(task.sample.folds.offsets))] = np.nan
+    reasons = [reason or why for reason in outcome.reasons]
+    return replace(outcome, scores=scores, pooled={}, values=values, reasons=reasons)
+
+
+def _side_by_side(
+    task: Task, candidate: CandidateModel, parts: list[TestValues], failed: Array
+) -> HeldOutPath:
+    """Values of all splits; zero on those where a step failed, which are scored too."""
+    folds, lams = task.sample.folds, np.array(candidate.lams)
+    q = candidate.spec.coding.columns(task.sample.Y[:1]).shape[1]
+    values = [
+        np.zeros((lams.size, part.values.shape[1], q)) if lost else part.values
+        for part, lost in zip(parts, failed, strict=True)
+    ]
+    steps = np.stack([one.steps for one in parts], axis=1)
+    return HeldOutPath(
+        lams,
+        folds,
+        "train_test",
+        np.concatenate(values, axis=1),
+        np.stack([one.error for one in parts], axis=1)[..., None],
+        np.stack([one.exact for one in parts], axis=1),
+        np.zeros_like(steps),
+        steps,
+        [_reason(i, parts, failed) for i in range(lams.size)],
+    )
+
+
+def _reason(i: int, parts: list[TestValues], failed: Array) -> str:
+    """Why lam ``i`` has no values on some split; empty if it has."""
+    for k, part in enumerate(parts):
+        if not failed[k] and np.isnan(part.values[i]).any():
+            return f"split {k}: {part.reasons[i]}"
+    return ""
 
 
 def as_kernel_search(search: Any) -> Any:

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from onefit._indexing import n_rows
 from onefit._validation import check_weights
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.folds import Folds
@@ -28,10 +29,11 @@ from onefit.journal import Journal
 from onefit.kernels import Geometry, is_objects, number_type
 from onefit.linalg import LinAlgError
 from onefit.proof.certificate import EXACT_TOLERANCE
+from onefit.proof.norms import target_scale
 from onefit.search.grid import CandidateModel, jobs
 from onefit.search.pipeline import Setting
 from onefit.search.preprocess import Preprocessed, StepError, preprocess
-from onefit.search.workers import MAX_UNINTERRUPTIBLE_ROWS, WorkerPlan, in_workers, limited
+from onefit.search.workers import MAX_UNINTERRUPTIBLE_ROWS, WorkerPlan, in_turn, in_workers
 
 Array = NDArray[Any]
 
@@ -89,7 +91,7 @@ def run_unit(work: Work, unit: tuple[Setting, int]) -> Found:
         with warnings.catch_warnings():
             # a grid may pair a kernel with parameters of another
             warnings.simplefilter("ignore", UnusedParameterWarning)
-            values = _evaluate(setting, data, split)
+            values = _predicted(setting, data, split)
     except StepError as error:
         if isinstance(work.error_score, str):
             raise
@@ -98,7 +100,8 @@ def run_unit(work: Work, unit: tuple[Setting, int]) -> Found:
     return Found(values, data.sample_weight is not None, "", perf_counter() - start)
 
 
-def _evaluate(setting: Setting, data: Preprocessed, split: int) -> list[TestValues]:
+def _predicted(setting: Setting, data: Preprocessed, split: int) -> list[TestValues]:
+    """Values of the test rows by every model of a setting."""
     first = clone(setting.models[0].estimator)
     try:
         rows = first._validate_X(data.X, ensure_min_samples=2)
@@ -115,7 +118,7 @@ def _evaluate(setting: Setting, data: Preprocessed, split: int) -> list[TestValu
         one = replace(candidate, estimator=clone(candidate.estimator))
         one.estimator._copy_data_attributes(first)
         if one.spec.precomputed or one.spec.approximation is not None or is_objects(rows):
-            found[one.indices] = _by_fits(one, data)
+            found[one.indices] = _by_fits(one, data, Y, s)
         else:
             ready.append(one)
     if ready:
@@ -148,37 +151,24 @@ def _on_kernels(
     return found
 
 
-def _by_fits(candidate: CandidateModel, data: Preprocessed) -> TestValues:
+def _by_fits(candidate: CandidateModel, data: Preprocessed, Y: Array, s: Array) -> TestValues:
     """A fit per lam, where there is no kernel matrix of the test rows."""
-    parts: list[tuple[Array | None, float, bool, int, str]] = []
-    found = None
+    columns = candidate.spec.coding.columns(Y)
+    unit = EXACT_TOLERANCE * float(target_scale(columns, s).min())
+    parts = []
     for lam in candidate.lams:
         model = clone(candidate.estimator).set_params(lam=lam)
         try:
             model.fit(data.X, data.y, sample_weight=data.sample_weight)
             values = np.asarray(model._decision(data.X_test), dtype=np.float64)
         except (LinAlgError, FloatingPointError) as error:
-            parts.append((None, np.nan, False, 0, str(error)))
+            shape = 1, n_rows(data.X_test), columns.shape[1]
+            parts.append(TestValues.empty(*shape, str(error)))
             continue
-        scale = (
-            max(float(np.std(np.asarray(data.y, dtype=float))), 1e-300) if _numbers(data.y) else 1.0
-        )
-        exact = bool(model.error_ <= EXACT_TOLERANCE * scale)
-        parts.append((values, float(model.error_), exact, int(np.max(model.n_iter_)), ""))
-        found = values
-    shape = (1, 1) if found is None else found.shape
-    none = np.full(shape, np.nan)
-    return TestValues(
-        np.stack([none if one[0] is None else one[0] for one in parts]),
-        np.array([one[1] for one in parts]),
-        np.array([one[2] for one in parts]),
-        np.array([one[3] for one in parts], dtype=np.intp),
-        [one[4] for one in parts],
-    )
-
-
-def _numbers(y: Any) -> bool:
-    return np.asarray(y).dtype.kind in "fiu"
+        bound = np.array([float(model.error_)])
+        steps = np.array([int(np.max(model.n_iter_))], dtype=np.intp)
+        parts.append(TestValues(values[None], bound, bound <= unit, steps, [""]))
+    return TestValues.stack(parts)
 
 
 def _back(data: Preprocessed, found: TestValues) -> TestValues:
@@ -220,7 +210,10 @@ def run_units(
         return
     if journal is not None:
         journal.check_writable()
-    for done, found in _run(work, [units[place] for place in left], worker_plan):
+    todo = [units[place] for place in left]
+    apart = worker_plan.workers > 1 or work.folds.n > MAX_UNINTERRUPTIBLE_ROWS
+    runs = (in_workers if apart else in_turn)(worker_plan, partial(run_unit, work), todo)
+    for done, found in runs:
         setting, split = units[left[done]]
         if journal is not None and not found.failed:
             for candidate, values in zip(setting.models, found.values, strict=True):
@@ -228,19 +221,6 @@ def run_units(
                 entry = lams, values, found.weighted
                 journal.write(_key(setting, candidate, split), entry, part=json.dumps(lams))
         yield left[done], found
-
-
-def _run(
-    work: Work, units: list[tuple[Setting, int]], worker_plan: WorkerPlan
-) -> Iterator[tuple[int, Found]]:
-    """Units one after the other in this process, or in workers."""
-    if worker_plan.workers > 1 or work.folds.n > MAX_UNINTERRUPTIBLE_ROWS:
-        yield from in_workers(worker_plan, partial(run_unit, work), units)
-        return
-    for place, unit in enumerate(units):
-        with limited(worker_plan.threads):
-            found = run_unit(work, unit)
-        yield place, found
 
 
 def _key(setting: Setting, candidate: CandidateModel, split: int) -> str:

@@ -1,6 +1,7 @@
 """A race: the limit of the influence series for all, exact values for those that can win.
 
-The limit costs little more than the full-sample fit, and its score differs from the exact one
+A first lap on a sample of the rows leaves out whoever loses there (onefit.search.first_lap). On all
+rows the limit costs little more than the full-sample fit, and its score differs from the exact one
 only where points change their piece of the loss. Limits that are not exact go without a bound,
 which takes a sixth of the time and leaves nearly every score open (benchmarks/results/
 svm_analysis.md). The leaders are repaired, twice the largest difference seen between a repaired

@@ -1,4 +1,4 @@
-"""The outcomes of all models as scikit-learn's table."""
+"""The outcomes of all models as scikit-learn's table, and the winner by it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import numpy as np
 from numpy.ma import MaskedArray
 from numpy.typing import NDArray
 
-from onefit.folds import Folds
-from onefit.heldout import HeldOut
 from onefit.scoring.aggregate import aggregate, rank, standard_error
-from onefit.search.outcome import Outcome
+from onefit.search.inputs import winner_of
+from onefit.search.outcome import LEFT_OUT, Outcome
 
 Array = NDArray[Any]
 
-__all__ = ["Results", "heldout_of", "tabulate", "warn_of_failures", "warn_of_undefined"]
+__all__ = ["Results", "find_winner", "tabulate", "warn_of_failures"]
 
 
 @dataclass(frozen=True)
@@ -123,26 +122,10 @@ def _trust_columns(C: int, outcomes: list[Outcome]) -> dict[str, Any]:
     return columns
 
 
-def heldout_of(index: int, outcomes: list[Outcome], folds: Folds) -> HeldOut:
-    """The held-out values of one candidate, over the splits in the caller's order."""
-    outcome = next(outcome for outcome in outcomes if index in outcome.indices)
-    i = outcome.indices.index(index)
-    return HeldOut(
-        outcome.values[i],
-        folds,
-        outcome.method,
-        outcome.exact[i],
-        outcome.error[i],
-        outcome.moved[i].astype(np.intp),
-        outcome.steps[i].astype(np.intp),
-        outcome.order,
-        outcome.fit_seconds + outcome.score_seconds,
-    )
-
-
 def warn_of_failures(results: Results) -> None:
-    """Candidates without any score are not passed over in silence."""
+    """Warn of candidates without any score, but for those that lost the first lap of a race."""
     unscored = np.all([np.isnan(one) for one in results.totals.values()], axis=0)
+    unscored &= results.table["method"] != LEFT_OUT
     found = [reason for reason in results.table["reason"][unscored] if reason]
     if not found:
         return
@@ -155,7 +138,30 @@ def warn_of_failures(results: Results) -> None:
     )
 
 
-def warn_of_undefined(results: Results, metric: str, how: str) -> None:
+def find_winner(search: Any, results: Results, metric: Any) -> int:
+    """The index of the winner, by refit, criterion or metric of a search.
+
+    Parameters
+    ----------
+    search : KernelSearchCV
+    results : Results
+    metric : str or None
+    """
+    table = results.table
+    if callable(search.refit):
+        return winner_of(search.refit, table)
+    by_criterion = "criterion" in table
+    values = np.asarray(-table["criterion"] if by_criterion else results.totals[metric])
+    if np.isfinite(values).any():
+        return int(np.nanargmax(values))
+    if by_criterion:
+        reason = next(filter(None, table["reason"]), "no finite value")
+        raise ValueError(f"criterion={search.criterion!r} refused every candidate: {reason}")
+    _warn_of_undefined(results, metric, search.aggregate)
+    return 0
+
+
+def _warn_of_undefined(results: Results, metric: str, how: str) -> None:
     """Say why no candidate has a score: the metric is not defined on a split."""
     splits = np.isnan(results.scores[metric]).all(axis=0)
     where = (

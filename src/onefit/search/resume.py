@@ -24,64 +24,59 @@ from onefit.search.grid import CandidateModel, Job
 from onefit.search.outcome import Outcome, Task
 from onefit.search.workers import WorkerPlan, run_jobs
 
-Run = Callable[[list[Job]], Iterator[tuple[int, list[Outcome]]]]
-
-__all__ = ["Run", "Runner", "data_words", "fingerprint", "make_runner"]
+__all__ = ["Runner", "data_words", "fingerprint"]
 
 #: methods with equal values and inputs: one may continue a journal of the other
 DIRECT = {"block", "eigen"}
 
 
 class Runner:
-    """Runs jobs without a journal.
+    """Runs jobs: all of them, or those that the journal does not hold yet.
 
     Parameters
     ----------
     task : Task
     worker_plan : WorkerPlan
+    path : str, Path or None
+        Of the journal.
+    about : callable
+        Returns the fingerprint of the search; called only if there is a journal.
     """
 
-    def __init__(self, task: Task, worker_plan: WorkerPlan) -> None:
+    def __init__(
+        self, task: Task, worker_plan: WorkerPlan, path: Any, about: Callable[[], dict[str, str]]
+    ) -> None:
         self.task, self.worker_plan = task, worker_plan
+        self.journal = None if path is None else Journal(path, about())
 
     def __call__(self, jobs: list[Job]) -> Iterator[tuple[int, list[Outcome]]]:
         """Yield (place, outcomes) of every job."""
-        return run_jobs(self.task, jobs, self.worker_plan)
+        if self.journal is None:
+            return run_jobs(self.task, jobs, self.worker_plan)
+        return self._resumed(jobs, self.journal)
 
     def recall(self, key: str) -> Any:
         """The value that was noted under a key, or None."""
-        return None
-
-    def note(self, key: str, value: Any) -> None:
-        """Keep a value that is not the outcome of a model."""
-
-
-class Resumed(Runner):
-    """Runs the jobs that a journal does not hold yet, and writes their outcomes to it."""
-
-    def __init__(self, task: Task, worker_plan: WorkerPlan, journal: Journal) -> None:
-        super().__init__(task, worker_plan)
-        self.journal = journal
-
-    def recall(self, key: str) -> Any:
-        known = self.journal.read(key)
+        known = [] if self.journal is None else self.journal.read(key)
         return known[0] if known else None
 
     def note(self, key: str, value: Any) -> None:
-        self.journal.write(key, value)
+        """Keep a value that is not the outcome of a model."""
+        if self.journal is not None:
+            self.journal.write(key, value)
 
-    def __call__(self, jobs: list[Job]) -> Iterator[tuple[int, list[Outcome]]]:
+    def _resumed(self, jobs: list[Job], journal: Journal) -> Iterator[tuple[int, list[Outcome]]]:
         """Outcomes from the journal first, then those of the other jobs as they are done."""
         left: list[tuple[int, list[_Recalled]]] = []
         for place, job in enumerate(jobs):
-            recalled = [self._recall(job, model) for model in job.models]
+            recalled = [self._recall(journal, job, model) for model in job.models]
             if any(one.missing.lams for one in recalled):
                 left.append((place, recalled))
             else:
                 yield place, [one.whole(iter(())) for one in recalled]
         if not left:
             return
-        self.journal.check_writable()
+        journal.check_writable()
         wanted = [[one for one in recalled if one.missing.lams] for _, recalled in left]
         todo = [
             replace(jobs[place], models=tuple(one.missing for one in some))
@@ -90,23 +85,23 @@ class Resumed(Runner):
         for done, outcomes in run_jobs(self.task, todo, self.worker_plan):
             for one, outcome in zip(wanted[done], outcomes, strict=True):
                 lams = list(one.missing.lams)
-                self.journal.write(one.key, (lams, outcome), part=json.dumps(lams))
+                journal.write(one.key, (lams, outcome), part=json.dumps(lams))
             place, recalled = left[done]
             found = iter(outcomes)
             yield place, [one.whole(found) for one in recalled]
 
-    def _recall(self, job: Job, model: CandidateModel) -> _Recalled:
+    def _recall(self, journal: Journal, job: Job, model: CandidateModel) -> _Recalled:
         """What the journal has of a model, for most of its lams.
 
         An outcome has one method. The one that the cost model chose for some lams continues with
         the others, even if it would choose another for all of them: more lams must not undo what
         is finished. A direct method and an iteration cannot continue each other: all are missing.
         """
-        key = self._key(job, model)
+        key = self._key(journal, job, model)
         left = dict(zip(model.indices, model.lams, strict=True))
         kept: list[Outcome] = []
         wanted = set(model.lams)
-        entries = self.journal.read(key)
+        entries = journal.read(key)
         if model.continuous:
             kept = [replace(one, indices=model.indices) for _, one in entries[:1]]
             return _Recalled(
@@ -126,37 +121,18 @@ class Resumed(Runner):
         missing = replace(model, lams=tuple(left.values()), indices=tuple(left))
         return _Recalled(key, model, kept, missing)
 
-    def _key(self, job: Job, model: CandidateModel) -> str:
+    def _key(self, journal: Journal, job: Job, model: CandidateModel) -> str:
         """A model in words: kernel, settings except lam, and method.
 
         A method that the cost model chose is left out: it may choose another one next time.
         """
         words = model.spec.words()
         del words["lam"]
-        method = "" if self.journal.about["method"] == describe("auto") else _method(model)
+        method = "" if journal.about["method"] == describe("auto") else _method(model)
         key: list[Any] = [describe(job.kernel), words, method]
         if model.continuous:  # what is found depends on the whole grid
             key += [list(model.lams), self.task.metric]
         return json.dumps(key)
-
-
-def make_runner(
-    path: Any, about: Callable[[], dict[str, str]], task: Task, worker_plan: WorkerPlan
-) -> Runner:
-    """What runs jobs: all of them, or those that the journal at ``path`` does not hold yet.
-
-    Parameters
-    ----------
-    path : str, Path or None
-        None for no journal.
-    about : callable
-        Returns the fingerprint of the search; called only if there is a journal.
-    task : Task
-    worker_plan : WorkerPlan
-    """
-    if path is None:
-        return Runner(task, worker_plan)
-    return Resumed(task, worker_plan, Journal(path, about()))
 
 
 class _Recalled(NamedTuple):

@@ -31,7 +31,6 @@ from onefit.search.continuous import expand, listed
 from onefit.search.criterion import CriterionLike, get_criterion
 from onefit.search.grid import (
     CandidateModel,
-    GivenSettings,
     Job,
     PlannedSearch,
     candidate_models,
@@ -185,18 +184,18 @@ def set_up(
     split_params: Mapping[str, Any],
     device: Device | None = None,
     devices: tuple[str, ...] = (),
+    settings: list[dict[str, Any]] | None = None,
 ) -> Setup:
     """Check the data and the grid, draw the splits, group the candidates and choose methods.
 
     The data are NumPy's; with a device the rows go there once, in the order of work. Of several
-    ``devices``, of which ``device`` is the first, each worker moves them to its own.
+    ``devices``, of which ``device`` is the first, each worker moves them to its own. ``settings``
+    are drawn from the grid of the search already.
     """
-    if isinstance(search.param_grid, GivenSettings):
-        drawn = search.param_grid.candidates
-    else:
+    if settings is None:
         grid = listed(search.param_grid)
-        drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
-    found, intervals = expand(_settled(drawn, search, X))
+        settings = candidates(search.estimator, grid, search.n_iter, search.random_state)
+    found, intervals = expand(_settled(settings, search, X))
     # a race begins with the limit of every candidate
     chosen = Limit(for_race=True) if racing(search.method) else make_method(search.method)
     ranges = {i: own for i, own in intervals.items() if own.keys() & {"gamma", "kernel"}}

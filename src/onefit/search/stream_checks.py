@@ -115,8 +115,10 @@ def _of_levels(scorer: Any, model: Any, name: str) -> Metric:
 
 
 def check_survey(source: Source, survey: Surveyed, classes: Array | None) -> None:
-    """Refuse folds without rows or weight, and training parts of one class."""
+    """Refuse folds without rows or weight, huge targets, and training parts of one class."""
     source.reading.cv.check_counts(survey.rows)
+    if not np.isfinite(survey.whole.M).all():
+        raise ValueError("the targets are so large that their squares overflow; rescale them")
     if (survey.weights <= 0).any():
         empty = int(np.flatnonzero(survey.weights <= 0)[0])
         raise ValueError(f"the rows of fold {empty} all have sample_weight 0; give them weight")

@@ -16,7 +16,7 @@ all candidates are not kept, only the row statistics of metrics and their interv
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -41,7 +41,7 @@ from onefit.scoring import RowSums
 from onefit.scoring.aggregate import aggregate
 from onefit.search.continuous import expand, listed
 from onefit.search.criterion import get_criterion
-from onefit.search.evaluation import Evaluated, SearchRows
+from onefit.search.evaluation import SearchRows
 from onefit.search.grid import PlannedSearch, candidate_models, candidates
 from onefit.search.inputs import FitInputs, only_weight
 from onefit.search.intervals import Ends, as_columns
@@ -62,7 +62,7 @@ Array = NDArray[Any]
 #: by metric, with axes (1 or 3, L, k), and pooled: scores, their least and largest values if known
 _Scored = dict[str, tuple[Array, Array]]
 
-__all__ = ["EvaluatedStream", "StreamedRows"]
+__all__ = ["StreamedRows"]
 
 
 class StreamedRows(SearchRows):
@@ -92,78 +92,47 @@ class StreamedRows(SearchRows):
         groups = params.get("groups")
         self.grouped = groups is not None
         self.source = open_rows(X, y, sample_weight=weight, groups=groups, cv=search.cv)
+        self.attributes = {}
 
     def check(self, metric: Any) -> None:
         """All that can be known before a pass is checked already."""
 
-    def evaluate(self, metric: Any, context: Any) -> EvaluatedStream:
+    def evaluate(self, metric: Any, context: Any) -> None:
         """Survey the rows, make features, and score every candidate from sums over rows."""
         search, group = self.search, self.group
         source, model, q = _targets(search, self.source)
         for one in group:
             one.estimator._copy_data_attributes(model)
             one.spec.coding.columns(np.zeros((1, q)))  # refuses levels of several targets
-        rows = Passes(source, search)
-        survey, drawn = rows.survey(group, q)
+        passes = self.passes = Passes(source, search)
+        survey, drawn = passes.survey(group, q)
         check_survey(source, survey, getattr(model, "classes_", None))
+        self.survey = survey
         for name, (one_metric, _) in metrics_of(self.table, group[0]).items():
             if search.aggregate != "pooled":
                 check_defined(one_metric, survey.rows, name)
-        planned = PlannedSearch(self.candidates, model, stream_jobs(group, survey, drawn), [])
-        work = list(make_work(planned.jobs, survey, drawn, search.method))
-        _check_criterion(rows.criterion, work[0])
-        found = [one for batch in batches(work, survey) for one in rows.models(batch, survey)]
+        self.setup = PlannedSearch(self.candidates, model, stream_jobs(group, survey, drawn), [])
+        work = list(make_work(self.setup.jobs, survey, drawn, search.method))
+        _check_criterion(passes.criterion, work[0])
+        found = [one for batch in batches(work, survey) for one in passes.models(batch, survey)]
         reach = [_reach(one.bounds, survey) for one in found]
         metrics = [metrics_of(self.table, unit.model) for unit in work]
         chosen = [tuple(m for m, _ in one.values()) for one in metrics]
-        sums = rows.scores(work, found, reach, chosen)
-        scored = [_scored(*three, survey) for three in zip(metrics, sums, found, strict=True)]
-        outcomes = [
-            _outcome(*three, survey, rows.seconds / len(work), rows.judged.get(id(three[0])))
-            for three in zip(work, found, scored, strict=True)
+        sums = passes.scores(work, found, reach, chosen)
+        self.scored = [_scored(*three, survey) for three in zip(metrics, sums, found, strict=True)]
+        self.outcomes = [
+            _outcome(*three, survey, passes.seconds / len(work), passes.judged.get(id(three[0])))
+            for three in zip(work, found, self.scored, strict=True)
         ]
-        plain, how = planned.plain, search.aggregate
-        ends = [_ends(how, one, survey) if plain else {} for one in scored]
-        models = {
+        self.models = {
             place: (unit, result, i)
             for unit, result in zip(work, found, strict=True)
             for i, place in enumerate(unit.model.indices)
         }
-        return EvaluatedStream(
-            planned, outcomes, survey.rows, self.grouped, {}, self.scorers, ends, models, rows
-        )
 
-
-def _listed_candidates(search: Any) -> list[dict[str, Any]]:
-    grid = listed(search.param_grid)
-    drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
-    found, intervals = expand(drawn)
-    if intervals:
-        raise ValueError("param_grid has an Interval, but streamed rows need lists of values")
-    return found
-
-
-_Fitted = tuple[StreamedModel, FoldModels, int]
-
-
-@dataclass
-class EvaluatedStream(Evaluated):
-    """Outcomes whose scores and intervals are made from row statistics, and the models behind them.
-
-    Attributes
-    ----------
-    scorers : what scikit-learn makes of ``scoring``
-    ends : list of dict
-        Of each outcome and metric, the least and the largest score; empty if unknown.
-    models : dict
-        Of each candidate: features, models of the folds and of all rows, and place of its lam.
-    passes : Passes
-    """
-
-    scorers: Any = field(repr=False)
-    ends: list[dict[str, Ends]] = field(repr=False)
-    models: dict[int, _Fitted] = field(repr=False)
-    passes: Passes = field(repr=False)
+    @property
+    def sizes(self) -> Array:
+        return self.survey.rows
 
     @property
     def not_kept(self) -> str:
@@ -177,7 +146,9 @@ class EvaluatedStream(Evaluated):
         )
 
     def intervals(self) -> dict[str, Array]:
-        return as_columns(self.outcomes, self.ends, len(self.setup.candidates))
+        how, plain = self.search.aggregate, self.setup.plain
+        ends = [_ends(how, one, self.survey) if plain else {} for one in self.scored]
+        return as_columns(self.outcomes, ends, len(self.setup.candidates))
 
     def held_out(self, index: int) -> HeldOut:
         """Held-out values of a candidate, by one more pass."""
@@ -185,19 +156,12 @@ class EvaluatedStream(Evaluated):
         kept = self.passes.values(work, found, i)
         folds = kept.folds(self.sizes.size)
         outcome = next(one for one in self.outcomes if index in one.indices)
-        model = self.setup.model_of(index)
-        return HeldOut(
-            kept.u[folds.rows],
-            folds,
-            outcome.method,
-            outcome.exact[i],
-            outcome.error[i],
-            outcome.moved[i],
-            outcome.steps[i],
-            seconds=outcome.fit_seconds,
+        return replace(
+            outcome.heldout(index, folds),
+            values=kept.u[folds.rows],
             targets=self.setup.model.spec().coding.targets(kept.Y),
             sample_weight=kept.s if (kept.s != 1.0).any() else None,
-            **model.spec().coding.decoders,
+            **self.setup.spec_of(index).coding.decoders,
         )
 
     def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:
@@ -231,6 +195,15 @@ class EvaluatedStream(Evaluated):
         if hasattr(model, "feature_names_in_"):
             fitted["feature_names_in_"] = model.feature_names_in_
         return fitted
+
+
+def _listed_candidates(search: Any) -> list[dict[str, Any]]:
+    grid = listed(search.param_grid)
+    drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
+    found, intervals = expand(drawn)
+    if intervals:
+        raise ValueError("param_grid has an Interval, but streamed rows need lists of values")
+    return found
 
 
 def _check_criterion(criterion: Any, work: StreamedModel) -> None:

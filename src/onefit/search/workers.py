@@ -35,7 +35,13 @@ MAX_SINGLE_THREAD_ROWS = 1000
 #: rows beyond which a LAPACK call may delay Ctrl-C noticeably
 MAX_UNINTERRUPTIBLE_ROWS = 3000
 
-__all__ = ["MAX_UNINTERRUPTIBLE_ROWS", "WorkerPlan", "in_workers", "limited", "run_jobs"]
+__all__ = [
+    "MAX_UNINTERRUPTIBLE_ROWS",
+    "WorkerPlan",
+    "in_turn",
+    "in_workers",
+    "run_jobs",
+]
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,7 @@ def run_jobs(
     if worker_plan.devices:
         return _on_devices(task, jobs, worker_plan)
     if worker_plan.workers == 1 and not _uninterruptible(task, jobs):
-        return _in_turn(task, jobs, worker_plan.threads)
+        return _sharing_distances(task, jobs, worker_plan.threads)
     return in_workers(worker_plan, partial(run_job, task), jobs)
 
 
@@ -136,6 +142,16 @@ def in_workers(
         )
 
 
+def in_turn(
+    worker_plan: WorkerPlan, function: Callable[[Any], Any], items: Sequence[Any]
+) -> Iterator[tuple[int, Any]]:
+    """The same in this process, one item after the other."""
+    for place, item in enumerate(items):
+        with limited(worker_plan.threads):
+            found = function(item)
+        yield place, found
+
+
 def _placed(
     threads: int | None, place: int, function: Callable[[Any], Any], item: Any
 ) -> tuple[int, Any]:
@@ -151,28 +167,17 @@ def _on_devices(
         free = manager.Queue()
         for name in worker_plan.devices:
             free.put(name)
-        parallel = Parallel(
-            n_jobs=worker_plan.workers,
-            return_as="generator_unordered" if worker_plan.streams else "list",
-            batch_size=1,
-        )
-        yield from parallel(
-            delayed(_on_free_device)(task, job, i, free, worker_plan.threads)
-            for i, job in enumerate(jobs)
-        )
+        yield from in_workers(worker_plan, partial(_on_free_device, task, free), jobs)
 
 
-def _on_free_device(
-    task: Task, job: Job, place: int, free: Any, threads: int
-) -> tuple[int, list[Outcome]]:
+def _on_free_device(task: Task, free: Any, job: Job) -> list[Outcome]:
     """A job on a device that is free."""
     name = free.get()
     try:
         device = named_device(name)
         assert device is not None
         sample = replace(task.sample, X=device.asarray(task.sample.X))
-        with limited(threads):
-            return place, run_job(replace(task, sample=sample), job)
+        return run_job(replace(task, sample=sample), job)
     finally:
         free.put(name)
 
@@ -187,7 +192,9 @@ def _uninterruptible(task: Task, jobs: list[Job]) -> bool:
     )
 
 
-def _in_turn(task: Task, jobs: list[Job], threads: int) -> Iterator[tuple[int, list[Outcome]]]:
+def _sharing_distances(
+    task: Task, jobs: list[Job], threads: int
+) -> Iterator[tuple[int, list[Outcome]]]:
     """One after the other, ordered by the distances they need, which are computed once."""
     order = sorted(range(len(jobs)), key=lambda i: jobs[i].kernel.metrics)
     geometry = Geometry(task.sample.X, keep=len(jobs) > 1)

@@ -69,8 +69,6 @@ class Table:
     groups, sample_weight : (n,) arrays or None
     ordered : bool
         Whether the rows are in order of time, which the splits have to keep.
-    notes : tuple of str
-        What a user should know about the data, a sentence each.
     """
 
     X: Any = field(repr=False)
@@ -79,7 +77,6 @@ class Table:
     groups: Array | None = field(default=None, repr=False)
     sample_weight: Array | None = field(default=None, repr=False)
     ordered: bool = False
-    notes: tuple[str, ...] = ()
 
 
 def is_sparse(X: Any) -> bool:
@@ -125,15 +122,15 @@ def read_table(
     if target is None:
         raise DataError(f"{path.name} has no target yet; name the column to predict with --target")
     frame = read_frame(path, check_rows)
-    notes = frame.attrs.pop("notes", ())
     for name in (target, *drop, *roles.names.values()):
         _check_column(frame, name, path)
     for flag, name in [*(("--drop", one) for one in drop), *roles.names.items()]:
         if name == target:
             raise DataError(f"{flag} {shown(name)} is the target itself; name another column")
-    if not len(frame):
-        raise DataError(f"{path.name} has a header and no row; add rows to learn from")
-    frame, skipped = _with_target(frame, target)
+    if len(frame) < 2:
+        count = "no row" if frame.empty else "one row"
+        raise DataError(f"{path.name} has a header and {count}; add rows to learn from")
+    frame = _with_target(frame, target)
     frame = _in_order(frame, roles.time, dayfirst)
     y = check_target(frame[target], target)
     others = {target, *drop, *roles.names.values()}
@@ -143,14 +140,17 @@ def read_table(
             f"{path.name} has no column beside the target {shown(target)} to predict it by"
         )
     _check_filled(features)
-    return Table(features, y, target, **_roles(frame, roles), notes=(*notes, *skipped))
+    return Table(features, y, target, **_roles(frame, roles))
 
 
 def _check_column(frame: pd.DataFrame, name: str, path: Path) -> None:
     if name in frame.columns:
         return
     near = suggest(name, (str(one) for one in frame.columns if len(str(one)) <= MAX_QUOTED))
-    raise DataError(f"{path.name} has no column {shown(name)}{near} It has {listed(frame.columns)}")
+    has = f"It has {listed(frame.columns)}"
+    if frame.shape[1] == 1:
+        has += " alone; values are to be separated by comma, semicolon, tab or |"
+    raise DataError(f"{path.name} has no column {shown(name)}{near} {has}")
 
 
 def _check_filled(frame: pd.DataFrame) -> None:
@@ -163,19 +163,19 @@ def _check_filled(frame: pd.DataFrame) -> None:
         )
 
 
-def _with_target(frame: pd.DataFrame, target: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The rows that have a target, and a note of how many have none."""
+def _with_target(frame: pd.DataFrame, target: str) -> pd.DataFrame:
+    """The rows that have a target; a warning says how many have none."""
     frame = _without_gap_codes(frame, target)
     there = frame[target].notna().to_numpy()
     skipped = int((~there).sum())
     if not 0 < skipped < len(frame):
-        return frame, ()
-    note = (
+        return frame
+    warnings.warn(
         f"{skipped} of {len(frame)} rows are left out, because they have no value of the target "
-        f"{shown(target)} (the first is {place_of(frame.index, int(np.argmin(there)))})"
+        f"{shown(target)} (the first is {place_of(frame.index, int(np.argmin(there)))})",
+        stacklevel=3,
     )
-    warnings.warn(note, stacklevel=3)
-    return frame[there], (note,)
+    return frame[there]
 
 
 def _without_gap_codes(frame: pd.DataFrame, target: str) -> pd.DataFrame:

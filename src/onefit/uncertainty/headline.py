@@ -4,8 +4,8 @@
   is another number for every metric that is not a mean over rows (root mean squared error, R^2, the
   area under a ROC curve), and drifts with the size of the splits: of single rows, the mean of the
   root mean squared errors is the mean absolute error.
-- **Beside a baseline** (:mod:`onefit.search.baseline`): the best constant by the same metric. An
-  error rate of 0.011 says nothing where one row in ninety is of the other class.
+- **Beside a baseline** (:mod:`onefit.uncertainty.baseline`): the best constant by the same metric.
+  An error rate of 0.011 says nothing where one row in ninety is of the other class.
 - **With an interval** (:mod:`onefit.uncertainty.score_interval`).
 """
 
@@ -26,11 +26,11 @@ from onefit._format import number
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.scoring.row_losses import RowLosses, jackknife_error, optimism_of_splits
-from onefit.search.baseline import Baseline, baselines_of
 from onefit.search.inputs import FitInputs
 from onefit.search.outcome import Outcome
 from onefit.search.results import Results
 from onefit.search.scorers import Scoring, build_scoring, call_pooled, name_of, only
+from onefit.uncertainty.baseline import Baseline, baselines_of
 from onefit.uncertainty.score_interval import COVERAGE_LEVEL, inflation, range_of, score_interval
 
 Array = NDArray[Any]

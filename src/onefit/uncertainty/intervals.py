@@ -3,8 +3,9 @@
 Let u^(k) be the model of split k, trained without the rows that it tests, and R_ki = |y_i -
 u^(k)(x_i)| the residual of a row i that it tests. The refits that make such intervals dear
 elsewhere are not needed: the models of all splits come from one fit
-(onefit.uncertainty.fold_models), exact for the squared loss and, by Newton steps, for the others.
-What the interval may claim depends on what a new row is exchangeable with; the splits say that.
+(:mod:`onefit.uncertainty.fold_models`), exact for the squared loss and, by Newton steps, for the
+others. What the interval may claim depends on what a new row is exchangeable with; the splits say
+that.
 
 **Rows** (k-fold, leave-one-out, shuffled or repeated splits). With one split that tests m rows and
 a new row that is exchangeable with them, the rank of R = |y - u(x)| among the m residuals and
@@ -98,18 +99,14 @@ from onefit._validation import check_choice
 from onefit.columns.fit import fit
 from onefit.estimators.accepted import check_accepted
 from onefit.estimators.stacked import StackedRegressor
-from onefit.features.feature_gram import FeatureGram
-from onefit.features.fit import fit_features
 from onefit.folds import Folds, leave_one_out
-from onefit.kernels import Geometry
-from onefit.problem import Problem
 from onefit.quantiles import levels_of
 from onefit.search.preprocess import is_wrapped
-from onefit.uncertainty.conformal import LocalWidths, conformal_sets, hull, local_widths
-from onefit.uncertainty.fold_models import check_memory, leave_out, leave_out_features
-from onefit.uncertainty.of_stacks import StackedRows, by_stack
+from onefit.uncertainty.conformal import LocalWidths, conformal_sets, hull
+from onefit.uncertainty.fold_models import KernelSample, Sample
+from onefit.uncertainty.of_stacks import StackedSample
 from onefit.uncertainty.ranked import Ranked, choose_folds, group_codes
-from onefit.uncertainty.refitted import PipelineSample, by_refits, check_pipeline
+from onefit.uncertainty.refitted import PipelineSample
 
 Array = NDArray[Any]
 
@@ -179,6 +176,7 @@ def predict_interval(
     sample_weight: Any = None,
     groups: Any = None,
     width: str = "constant",
+    verbose: int = 0,
 ) -> PredictionInterval:
     """Prediction intervals that contain new targets with probability about 1 - alpha.
 
@@ -215,6 +213,8 @@ def predict_interval(
         "local" makes intervals wider where training rows are few. An estimator with several levels
         has widths of its own: its intervals begin below the curve of the lowest level and end above
         that of the highest.
+    verbose : int, default=0
+        1 prints a line after each refit of a pipeline.
 
     Examples
     --------
@@ -230,52 +230,51 @@ def predict_interval(
     """
     check_choice("method", method, ("cv+", "jackknife+", "full"))
     check_choice("width", width, ("constant", "local"))
-    model = _model_of(estimator)
     X_train, y_train = indexable(X_train, y_train)
-    whole: Any = model
-    by_splits: Any = by_refits
-    if is_wrapped(model):
-        check_pipeline(model, method, width)
-        problem: Any = PipelineSample.of(model, X_train, y_train, sample_weight)
-        model = problem.leaf
-    elif isinstance(model, StackedRegressor):
-        problem = StackedRows.of(model, X_train, y_train, sample_weight, method, width)
-        by_splits, method = by_stack, "cv"
-    else:
-        _check_width(model, method, width)
-        problem = model._prepare(X_train, y_train, sample_weight)
-        X_new = model._validate_X(X_new, reset=False)
-        by_splits = _by_kernel if model.approximation is None else _by_features
-    codes = _groups(estimator, groups, problem.n)
-    cv = _splits_of(estimator, method, problem.n) if cv is None else cv
+    sample = _sample(_model_of(estimator), X_train, y_train, sample_weight, method, width)
+    model, n = sample.leaf, sample.s.size
+    codes = _groups(estimator, groups, n)
+    cv = _splits_of(estimator, method, n) if cv is None else cv
     if method == "full":
         _check_independent(cv, codes)
-        folds = leave_one_out(problem.n)
+        folds = leave_one_out(n)
     else:
         folds = choose_folds(method, cv, X_train, y_train, codes, random_state)
-    rows = np.flatnonzero(problem.s)
-    if rows.size < problem.n:
+    rows = np.flatnonzero(sample.s)
+    if rows.size < n:
         folds = folds.among(rows)
         codes = None if codes is None else np.unique(codes[rows], return_inverse=True)[1]
-    ranked = Ranked.of(folds, problem.s[rows], codes)
+    ranked = Ranked.of(folds, sample.s[rows], codes)
     alpha = ranked.check(alpha)
-    if method == "full":
-        return _full(model, problem, rows, X_new, width, ranked, alpha)
-    full, parts, widths = by_splits(whole, problem, rows, folds, X_new, method, width == "local")
+    if isinstance(sample, KernelSample) and method == "full":
+        return _full(sample, rows, X_new, width, ranked, alpha)
+    full, parts, widths = sample.predict(rows, folds, X_new, width == "local", verbose)
     if folds.is_forward:
         method, parts = "forward", [(own, full[:, [j]]) for j, (own, _) in enumerate(parts)]
         widths = None if widths is None else widths._replace(new=widths.full)
+    elif isinstance(sample, StackedSample):
+        method = "cv"
     if len(levels_of(model)) > 1:
-        width, y = "quantiles", problem.Y[rows, 0]
+        width, y = "quantiles", sample.Y[rows, 0]
         lower, upper = _around_quantiles(ranked, y, parts, alpha)
         full = np.median(full, axis=1)
     else:
-        targets = zip(problem.Y[rows].T, parts, strict=True)
+        targets = zip(sample.Y[rows].T, parts, strict=True)
         ends = [_around(ranked, y, own, new, alpha, widths) for y, (own, new) in targets]
         lower, upper = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
         if model.spec().coding.one_column:
             full, lower, upper = full[:, 0], lower[:, 0], upper[:, 0]
     return PredictionInterval(full, lower, upper, alpha, method, ranked.unit, ranked.units, width)
+
+
+def _sample(model: Any, X: Any, y: Any, weight: Any, method: str, width: str) -> Sample:
+    """The rows of a pipeline, of a stack, or of a kernel estimator."""
+    if is_wrapped(model):
+        return PipelineSample.of(model, X, y, weight, method, width)
+    if isinstance(model, StackedRegressor):
+        return StackedSample.of(model, X, y, weight, method, width)
+    _check_width(model, method, width)
+    return KernelSample(model, model._prepare(X, y, weight))
 
 
 def _around(
@@ -289,7 +288,9 @@ def _around(
     return ranked.ends(new, new, residual, alpha, widths.new)
 
 
-def _around_quantiles(ranked: Ranked, y: Array, parts: Parts, alpha: float) -> tuple[Array, Array]:
+def _around_quantiles(
+    ranked: Ranked, y: Array, parts: list[Any], alpha: float
+) -> tuple[Array, Array]:
     """Ends of the intervals outside of the lowest and the highest curve, wherever they cross."""
     own = np.stack([one for one, _ in parts])[:, ranked.row, ranked.split]
     new = np.stack([one for _, one in parts])
@@ -301,12 +302,11 @@ def _around_quantiles(ranked: Ranked, y: Array, parts: Parts, alpha: float) -> t
 
 
 def _full(
-    model: Any, problem: Problem, rows: Array, X_new: Any, width: str, ranked: Ranked,
-    alpha: float,
-) -> PredictionInterval:  # fmt: skip
+    sample: KernelSample, rows: Array, X_new: Any, width: str, ranked: Ranked, alpha: float
+) -> PredictionInterval:
     """Full conformal sets, their ends, and the predictions of the estimator of all rows."""
-    check_memory(problem, model._workload(problem.Y, problem.s), 0, X_new.shape[0])
-    problem, K_new = _new_rows(model, problem, rows, X_new)
+    model = sample.leaf
+    problem, K_new, X_new = sample.new_rows(rows, 0, X_new)
     lam, diagonal = float(model.lam), model.kernel_.diag(X_new)
     sets: list[Any] = conformal_sets(problem, lam, K_new, diagonal, alpha, width == "local")
     (lower, upper), found = hull(sets), fit(problem, lam)
@@ -315,55 +315,6 @@ def _full(
         prediction, lower, upper, sets = prediction[:, 0], lower[:, 0], upper[:, 0], sets[0]
     about = (alpha, "full", ranked.unit, ranked.units)
     return PredictionInterval(prediction, lower, upper, *about, width, sets)
-
-
-#: per target, predictions of all splits for the training rows (n, k) and for new rows (m, k)
-Parts = list[tuple[Array, Array]]
-
-
-def _new_rows(model: Any, problem: Problem, rows: Array, X_new: Any) -> tuple[Problem, Array]:
-    """The problem on rows of positive weight, and kernel values of new rows against these."""
-    K_new = np.ascontiguousarray(model.kernel_.matrix(Geometry(X_new, model.X_fit_)))
-    return (problem, K_new) if rows.size == problem.n else (problem.take(rows), K_new[:, rows])
-
-
-def _by_kernel(
-    model: Any, problem: Problem, rows: Array, folds: Folds, X_new: Any, _: str, local: bool
-) -> tuple[Array, Parts, LocalWidths | None]:
-    """Predictions (m, q) of the estimator of all rows, those of the splits, and local widths."""
-    check_memory(problem, model._workload(problem.Y, problem.s), len(folds), X_new.shape[0])
-    problem, K_new = _new_rows(model, problem, rows, X_new)
-    lam = float(model.lam)
-    # a precomputed kernel of new rows has no K(x, x), which only local widths need
-    widths = local_widths(problem, folds, lam, K_new, model.kernel_.diag(X_new)) if local else None
-    left = leave_out(problem, folds, lam)
-    parts = [(one.u, linalg.matmul(K_new, one.a.astype(K_new.dtype)) + one.b) for one in left]
-    full = fit(problem, lam)
-    return linalg.matmul(K_new, full.a) + full.b, parts, widths
-
-
-def _by_features(
-    model: Any, problem: Problem, rows: Array, folds: Folds, X_new: Any, method: str, local: bool
-) -> tuple[Array, Parts, None]:
-    """The same for an estimator with features instead of a kernel matrix."""
-    assert not local
-    if method == "jackknife+":
-        raise ValueError(
-            "method='jackknife+' makes a model for every row, which is too many for an "
-            "approximation; use method='cv+'"
-        )
-    problem = problem.take(rows) if rows.size < problem.n else problem
-    lam = float(model.lam)
-    W, b = leave_out_features(problem, folds, lam)
-    new, every = FeatureGram(X_new, problem.K.features), np.arange(X_new.shape[0])
-    parts = []
-    for j in range(problem.Y.shape[1]):
-        own = np.full((problem.n, len(folds)), np.nan)
-        for k, test in enumerate(folds.test):
-            own[test, k] = problem.K.values(test, W[:, [k], j])[:, 0] + b[k, j]
-        parts.append((own, new.values(every, W[:, :, j]) + b[:, j]))
-    full, _ = fit_features(problem, lam)
-    return new.values(every, full.W) + full.b, parts, None
 
 
 def _model_of(estimator: Any) -> Any:

@@ -17,24 +17,25 @@ import numpy as np
 from onefit._types import Array
 from onefit.estimators import KernelRegressor
 from onefit.folds import Folds
+from onefit.uncertainty.fold_models import FoldPredictions
 
-__all__ = ["StackedRows", "by_stack"]
+__all__ = ["StackedSample"]
 
 
-class StackedRows(NamedTuple):
-    """Number, targets (n, 1) and weights of the rows that a stack was fitted to."""
+class StackedSample(NamedTuple):
+    """The rows that a stack was fitted to: the stack, targets (n, 1) and weights."""
 
-    n: int
+    leaf: Any
     Y: Array
     s: Array
 
     @classmethod
-    def of(cls, model: Any, X: Any, y: Any, weight: Any, method: str, width: str) -> StackedRows:
+    def of(cls, model: Any, X: Any, y: Any, weight: Any, method: str, width: str) -> StackedSample:
         """The rows of checked data; refuses methods that need the models of the splits."""
         if method != "cv+" or width != "constant":
             raise ValueError(
-                "intervals of a stack come from its held-out residuals alone; use method='cv+' and "
-                "width='constant'"
+                "intervals of a stack come from its held-out residuals alone, got "
+                f"method={method!r} and width={width!r}; use method='cv+' and width='constant'"
             )
         plain = KernelRegressor(**model.get_params(deep=False))
         _, Y, s = plain._check_data(X, y, weight)
@@ -43,14 +44,13 @@ class StackedRows(NamedTuple):
                 f"the stack was fitted to {len(model.heldout_predictions_)} rows, but X_train has "
                 f"{len(Y)}; pass the rows of the search"
             )
-        return cls(len(Y), Y, s)
+        return cls(model, Y, s)
 
-
-def by_stack(
-    model: Any, problem: StackedRows, rows: Array, folds: Folds, X_new: Any, *_: Any
-) -> tuple[Array, list[tuple[Array, Array]], None]:
-    """Predictions (m, 1), which are those of every split, and the held-out ones (n, k)."""
-    full, own = model._decision(X_new), np.full((rows.size, len(folds)), np.nan)
-    for k, test in enumerate(folds.test):
-        own[test, k] = model.heldout_predictions_[rows][test]
-    return full, [(own, np.repeat(full, len(folds), axis=1))], None
+    def predict(
+        self, rows: Array, folds: Folds, X_new: Any, local: bool, verbose: int
+    ) -> FoldPredictions:
+        """Predict with the stack of all rows, also for every split."""
+        full, own = self.leaf._decision(X_new), np.full((rows.size, len(folds)), np.nan)
+        for k, test in enumerate(folds.test):
+            own[test, k] = self.leaf.heldout_predictions_[rows][test]
+        return FoldPredictions(full, [(own, np.repeat(full, len(folds), axis=1))])

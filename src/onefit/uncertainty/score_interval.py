@@ -74,7 +74,8 @@ RANGES: dict[Any, Range] = {
     **dict.fromkeys(
         (
             metrics.d2_absolute_error_score,
-            metrics.d2_brier_score,
+            # from scikit-learn 1.8 on
+            getattr(metrics, "d2_brier_score", metrics.d2_log_loss_score),
             metrics.d2_log_loss_score,
             metrics.d2_pinball_score,
             metrics.d2_tweedie_score,

@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import StandardScaler, TargetEncoder
 
 from onefit import KernelRegressor, KernelSearchCV
+from onefit.auto.preparation import is_supervised, with_preparation
 from onefit.prepare import TablePreparer
-from onefit.search.prepared import is_supervised, with_preparation
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 6))

@@ -10,7 +10,7 @@ from sklearn.model_selection import KFold, RepeatedKFold, TimeSeriesSplit
 
 from onefit import KernelClassifier, KernelRegressor
 from onefit.folds import Folds
-from onefit.search.baseline import baselines_of, training_quantiles
+from onefit.uncertainty.baseline import baselines_of, training_quantiles
 
 random = np.random.default_rng(0)
 n = 40

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onefit import KernelRegressor, KernelSearchCV
-from onefit.search.extend import extended_grid, fit_growing, lam_limits, winner_edges
+from onefit.auto.extend import extended_grid, fit_growing, lam_limits, winner_edges
 
 random = np.random.default_rng(0)
 X = random.normal(size=(50, 2))

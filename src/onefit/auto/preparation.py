@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from onefit.search.random import parts
+from onefit.search.grid import parts
 
 __all__ = ["is_supervised", "with_preparation"]
 

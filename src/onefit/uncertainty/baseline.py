@@ -59,7 +59,8 @@ OF_QUANTILES = (metrics.d2_pinball_score, metrics.mean_pinball_loss)
 OF_LOGARITHMS = (metrics.mean_squared_log_error, metrics.root_mean_squared_log_error)
 OF_PROBABILITIES = (
     metrics.brier_score_loss,
-    metrics.d2_brier_score,
+    # from scikit-learn 1.8 on
+    getattr(metrics, "d2_brier_score", metrics.brier_score_loss),
     metrics.d2_log_loss_score,
     metrics.log_loss,
 )

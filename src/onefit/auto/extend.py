@@ -22,7 +22,7 @@ from sklearn.base import clone
 
 from onefit.kernels import resolve_kernel
 from onefit.linalg.arrays import to_host
-from onefit.search.random import parts
+from onefit.search.grid import parts
 
 __all__ = ["edge_reasons", "extended_grid", "fit_growing", "lam_limits", "winner_edges"]
 

@@ -91,6 +91,9 @@ class ScoredCandidates:
         metric = choosing_metric(search, scorers, rows.names)
         rows.check(metric)
         setup, scoring = rows.setup, rows.task.pooled or rows.task.scoring
+        for job in setup.jobs:
+            for one in job.models:
+                _check_model(one, is_elsewhere(rows.X))
         if metric not in scoring.fast:
             raise ValueError(
                 f"permutation_test does not support scoring={search.scoring!r}; use accuracy, "
@@ -99,9 +102,6 @@ class ScoredCandidates:
             )
         if setup.continuous or setup.ranges:
             raise ValueError("permutation_test needs lists of values in param_grid, not intervals")
-        for job in setup.jobs:
-            for one in job.models:
-                _check_model(one, is_elsewhere(rows.X))
         scored, sign, truth = scoring.fast[metric]
         checked = setup.model._validate_X(rows.X, reset=False)
         how = search.aggregate

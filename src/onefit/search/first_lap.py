@@ -1,0 +1,107 @@
+"""The first lap of a race: every candidate on a sample of the rows, by the same splits.
+
+Most of the time of a search goes into bandwidths that lose by far, and a sample of the rows shows
+that at a small part of the cost (benchmarks/results/svm_analysis.md). From ``MIN_ROWS`` rows on, a
+candidate whose score on the sample is further below the best one than ``MAX_STANDARD_ERRORS``
+standard errors is left out of the laps on all rows. It has no score then; its method is "left
+out", and its reason says what it scored on the sample.
+
+This is a statistical rule, no proof: the best candidate on few rows need not be the best on many.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from onefit._indexing import draw_rows, select_params, split_rows
+from onefit._types import Array
+from onefit.heldout import Limit
+from onefit.search.grid import Job
+from onefit.search.outcome import LEFT_OUT, Outcome
+from onefit.search.setup import Setup
+
+__all__ = ["left_out", "without_scores"]
+
+#: with fewer rows all candidates run on all of them
+MIN_ROWS = 1000
+#: of the rows, and of fewer than FEW_ROWS in the sample a larger share
+SHARE, FEW_ROWS, SHARE_OF_FEW = 0.25, 1000, 0.5
+#: how far below the best a candidate may be, in standard errors of a good candidate's score
+MAX_STANDARD_ERRORS = 2.5
+#: the share of the candidates that are good
+GOOD_SHARE = 0.1
+
+
+def left_out(
+    search: Any, setup: Setup, X: Any, y: Any, params: dict[str, Any], metric: str
+) -> dict[int, str]:
+    """The candidates that lose on a sample of the rows, and what they scored there.
+
+    Parameters
+    ----------
+    search : KernelSearchCV
+    setup : Setup
+    X, y, params : what ``fit`` was given
+    metric : str
+    """
+    n = setup.folds.n
+    if n < MIN_ROWS:
+        return {}
+    size = max(int(SHARE * n), min(FEW_ROWS, int(SHARE_OF_FEW * n)))
+    rows = draw_rows(y if is_classifier(search.estimator) else None, n, size)
+    lap = clone(search).set_params(
+        param_grid=[{name: [value] for name, value in one.items()} for one in setup.candidates],
+        n_iter=None,
+        method=Limit(for_race=True),
+        cv=setup.folds.among(rows),
+        refit=False,
+        journal=None,
+        verbose=0,
+    )
+    lap.set_callbacks()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a sample that nobody asked for
+        lap.fit(*split_rows(setup.model, X, y, rows), **select_params(X, params, rows))
+    scores = np.asarray(lap.cv_results_[f"{lap.aggregate}_test_{metric}"], dtype=np.float64)
+    if not np.isfinite(scores).any():
+        return {}
+    best = float(np.nanmax(scores))
+    margin = MAX_STANDARD_ERRORS * _standard_error(scores, lap.cv_results_[f"se_test_{metric}"])
+    reason = f"on a sample of {rows.size} rows it has {{:.4g}}, and the best candidate {best:.4g}"
+    return {int(i): reason.format(scores[i]) for i in np.flatnonzero(scores < best - margin)}
+
+
+def _standard_error(scores: Array, errors: Array) -> float:
+    """That of a good candidate's score: those of single ones vary much, with few splits."""
+    known = np.flatnonzero(np.isfinite(scores) & np.isfinite(errors))
+    good = known[np.argsort(-scores[known])][: max(1, int(GOOD_SHARE * scores.size))]
+    return float(np.median(errors[good])) if good.size else np.inf
+
+
+def without_scores(jobs: list[Job], reasons: dict[int, str], like: Outcome) -> list[Outcome]:
+    """Outcomes of the candidates that were left out, with arrays of the shapes of ``like``."""
+    models = [model.take(reasons) for job in jobs for model in job.models]
+    return [_unscored(model.indices, reasons, like) for model in models if model.indices]
+
+
+def _unscored(indices: tuple[int, ...], reasons: dict[int, str], like: Outcome) -> Outcome:
+    def filled(array: Array, value: Any) -> Array:
+        return np.full((len(indices), *array.shape[1:]), value, dtype=array.dtype)
+
+    return Outcome(
+        indices=indices,
+        method=LEFT_OUT,
+        scores={},
+        pooled={},
+        values=filled(like.values, np.nan),
+        exact=filled(like.exact, False),
+        error=filled(like.error, np.nan),
+        moved=filled(like.moved, 0),
+        steps=filled(like.steps, 0),
+        order=None,
+        reasons=[reasons[i] for i in indices],
+    )
