@@ -75,14 +75,6 @@ def no_cheap_refits() -> None:
     refit.MAX_REFIT_OPERATIONS = 0.0
 
 
-def no_estimates() -> None:
-    from onefit.heldout import driver
-
-    honest = driver._one_step
-    driver._one_step = lambda batch, estimate: honest(batch, False)
-    driver._certify_settled = driver.certify
-
-
 def constant(module: str, name: str, value: float) -> None:
     import importlib
 
@@ -101,7 +93,6 @@ PATHS = {
     "no more digits": no_more_digits,
     "no sharper bound": no_sharper_bound,
     "no cheap refits": no_cheap_refits,
-    "bounds of all limits in a race": no_estimates,
     "no float32 CG": partial(constant, "onefit.systems.float32_cg", "FACTOR_STEPS_PER_ROW", 0.0),
     "FACTOR_STEPS_PER_ROW = 0.03": partial(
         constant, "onefit.systems.float32_cg", "FACTOR_STEPS_PER_ROW", 0.03

@@ -3,10 +3,15 @@
 A regression on n rows of 8 columns: Gaussian kernel, ten training sizes, one test part of a fifth
 of the rows, five random orders of the training part. scikit-learn's function is called once for
 each order (``shuffle=True``), with onefit's ``KernelRegressor`` and with scikit-learn's
-``KernelRidge`` (without an intercept). Refits of all ten sizes need three times the operations
-of the factor of the largest one, so that the operations alone give a ratio of 3. Whatever the rest
-costs, a ratio cannot exceed that of the refits to the factors of the five orders, which "factors"
-times: no factor of one order serves another (:mod:`onefit.prefixes`). "windows" is
+``KernelRidge`` (without an intercept).
+
+How far can it go? "factors" times five Cholesky factors of the training part in single precision
+and nothing else. With scaling="total" one factor per order serves all sizes, so that no method of
+this kind exceeds refits / factors. With scaling="mean" every size has a ridge, and so a factor, of
+its own: m^3 / 3 operations each, 3.025 times those of the largest size for ten equal steps.
+The largest size is the same model in all orders: 3.025 - 4/5 = 2.225 factors per order are left,
+and factors alone could not exceed the column "bound of factors, mean". So large sizes are solved
+by conjugate gradients for all orders side by side (:mod:`onefit.prefixes.parts`). "windows" is
 ``TimeSeriesSplit(20)``: ``heldout_windows`` against fits of ``KernelRegressor``, and "one step
 ahead" the residuals of all rows (``expanding_window``) against n fits, extrapolated from twelve of
 equally spaced sizes. Contestants take turns, with one BLAS thread; the least processor time of
@@ -18,6 +23,8 @@ several rounds counts, so that ratios hold on a loaded machine. Columns:
 - refits: seconds of scikit-learn's function with KernelRegressor; KernelRidge: with KernelRidge;
 - refits / total, refits / mean, KernelRidge / total: how many times as long refits take;
 - refits / factors: the largest ratio possible with one factor per order;
+- bound of factors, mean: the largest ratio possible with one factor per size, refits / (2.225
+  factors);
 - difference: the largest difference of a score, or of a held-out value, from that of the refits.
 """
 
@@ -32,6 +39,8 @@ from _harness import Row
 from threadpoolctl import threadpool_limits
 
 ORDERS, GAMMA, PENALTY = 5, 0.1, 0.5
+#: operations of a factor per size and order, in those of the largest one, which all orders share
+FACTORS_PER_ORDER = sum((k / 10) ** 3 for k in range(1, 10)) + 1 / ORDERS
 
 
 def draw(n: int):
@@ -111,6 +120,7 @@ def curve(n: int, rounds: int) -> Row:
         "refits / mean": best["refits"] / best["mean"],
         "KernelRidge / total": best["KernelRidge"] / best["total"],
         "refits / factors": best["refits"] / best["factors"],
+        "bound of factors, mean": best["refits"] / best["factors"] / FACTORS_PER_ORDER,
         "difference": float(np.abs(found["total"] - found["refits"]).max()),
     }
 

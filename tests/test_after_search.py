@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, TimeSeriesSplit
 from sklearn.model_selection import learning_curve as refitted
 
-from onefit import KernelClassifier, KernelRegressor
+from onefit import KernelClassifier, KernelRegressor, predict_interval
 from onefit.kernels import (
     Gaussian,
     Linear,
@@ -119,3 +119,39 @@ def test_curves_windows_and_values_equal_refits(rows, targets, scaling):
     fixed = clone(model).set_params(scaling="total", lam=lam)
     before, after = (squared_error(fixed, take, y, part, test) for part in (order[:-1], order))
     np.testing.assert_allclose(shapley.values[order[-1]], after - before, atol=1e-8)
+
+
+def test_updates_equal_retraining(rows, targets):
+    name, A, _ = rows
+    kind, y = targets
+    model = kind("squared", lam=0.05, **KERNELS[name])
+    if name == "precomputed":
+        with pytest.raises(ValueError, match="kernel='precomputed' does not hold"):
+            model.fit(A, y).remove_rows([0])
+        return
+    model.fit(A[:30], y[:30]).add_rows(A[30:], y[30:]).remove_rows([0, 7])
+    kept = np.setdiff1d(np.arange(n), [0, 7])
+    retrained = clone(model).fit(A[kept], y[kept])
+    decide = "decision_function" if kind is KernelClassifier else "predict"
+    found, expected = (getattr(one, decide)(A) for one in (model, retrained))
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+    assert model.error_ <= 1e-6
+
+
+@pytest.mark.parametrize("name", ["one", "two"])
+def test_intervals_equal_refits(rows, name):
+    form, A, take = rows
+    y = TARGETS[name][1]
+    model, cv, alpha = KernelRegressor(lam=0.05, **KERNELS[form]), KFold(4), 0.2
+    every, new = np.arange(n), np.array([3, 30])
+    found = predict_interval(model, A, y, take(new, every), alpha=alpha, cv=cv)
+    lower, upper = [], []
+    for train, test in cv.split(X):
+        fitted = clone(model).fit(take(train, train), y[train])
+        residual = np.abs(y[test] - fitted.predict(take(test, train)))
+        centre = fitted.predict(take(new, train))
+        lower.extend(centre - one for one in residual)
+        upper.extend(centre + one for one in residual)
+    rank = int(np.ceil((1 - alpha) * (n + 1))) - 1
+    np.testing.assert_allclose(found.upper, np.sort(upper, axis=0)[rank], atol=1e-8)
+    np.testing.assert_allclose(found.lower, -np.sort(-np.array(lower), axis=0)[rank], atol=1e-8)

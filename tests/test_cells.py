@@ -41,7 +41,8 @@ def test_copies_of_a_row_share_a_cell(data):
     assert len(drawn(X, 50).cells(X)) == 7
     # three of four rows are at the largest projection
     X = np.repeat([[0.0], [1.0]], [75, 225], axis=0)
-    assert sorted(map(len, drawn(X).cells(X))) == [75, 225]
+    for seed in range(6):
+        assert sorted(map(len, drawn(X, seed=seed).cells(X))) == [75, 225]
     constant = np.ones((300, 2))
     (only,) = drawn(constant).cells(constant)
     assert only.size == 300

@@ -211,6 +211,12 @@ def test_refusals_for_classes(model, cv, options, message):
         permutation_test(search(model, cv=cv), X, y, **options)
 
 
+def test_pairs_of_classes_are_refused():
+    one = search(KernelClassifier("squared", multi_class="ovo"))
+    with pytest.raises(ValueError, match="does not support multi_class='ovo'"):
+        permutation_test(one, X, CLASSES)
+
+
 def test_only_a_search_is_tested():
     with pytest.raises(TypeError, match=r"KernelSearchCV\(model, \{\}\)"):
         permutation_test(KernelRegressor(), X, U)

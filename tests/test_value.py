@@ -176,6 +176,10 @@ def test_flipped_labels_have_the_least_values():
         (lambda: removal_values(REGRESSION, X, U, scoring="neg_max_error"), "neg_max_error"),
         (lambda: removal_values(REGRESSION, X, U, cv=[(np.arange(30), [0])]), "trains on"),
         (lambda: removal_values(CLASSES, X, LABELS, units=LABELS), "lacks a class"),
+        (
+            lambda: shapley_values(KernelClassifier("squared", multi_class="ovo"), X, LABELS),
+            "got multi_class='ovo'; use 'ovr'",
+        ),
         (lambda: shapley_values(REGRESSION, X, U, n_permutations=0), "n_permutations"),
         (lambda: shapley_values(REGRESSION, X, U, min_rows=5, max_rows=5), "max_rows=5"),
         (lambda: shapley_values(KernelSearchCV(REGRESSION, {"lam": [1.0]}), X, U), "fitted search"),

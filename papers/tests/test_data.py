@@ -7,8 +7,8 @@ import gzip
 import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
+from sklearn.utils import Bunch
 
-from onefit_papers import data
 from onefit_papers.data import SHAPES, Loader, scale
 
 SERVO = SHAPES["servo"][:2]
@@ -19,6 +19,17 @@ def _rows(name: str) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     y = np.where(rng.random(n) < 0.5, 1.0, 2.0) if labelled else rng.standard_normal(n)
     return rng.standard_normal((n, d)), y
+
+
+def _downloads(name: str, rows: str):
+    """What fetches a set of one name, with the rows of another."""
+
+    def fetch(asked, version, as_frame, parser):
+        assert (asked, version, as_frame) == (name, 1, False)
+        X, y = _rows(rows)
+        return Bunch(data=X, target=np.where(y == 1.0, "Mine", "Rock").astype(object))
+
+    return fetch
 
 
 @pytest.fixture
@@ -58,14 +69,14 @@ def test_the_setting_names_the_folder(folder, monkeypatch):
 
 
 def test_openml_where_the_folder_lacks_the_set(folder, monkeypatch):
-    monkeypatch.setattr(data, "_openml", lambda name: _rows({"sonar": "sonar"}[name]))
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", _downloads("sonar", "sonar"))
     found = Loader(folder).load("sonar")
     assert found.source == "OpenML"
     assert set(found.y) == {-1.0, 1.0}
 
 
 def test_a_copy_of_another_shape_is_refused(folder, monkeypatch):
-    monkeypatch.setattr(data, "_openml", lambda name: _rows("heart"))
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", _downloads("sonar", "heart"))
     with pytest.raises(ValueError, match=r"OpenML has 270 rows of 13 features.*208 of 60"):
         Loader(folder).load("sonar")
 

@@ -33,7 +33,7 @@ from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.heldout.refit import refit_fold
-from onefit.prefixes import Fit, Order, PartFits, Prefixes, dense_problem, scores_by
+from onefit.prefixes import MAX_COLUMNS, Fit, Order, PartFits, Prefixes, dense_problem, scores_by
 from onefit.problem import Problem
 from onefit.progress import counted
 from onefit.search.scorers import fast_metric, look_up
@@ -173,8 +173,6 @@ def learning_curve(
     return LearningCurve(sizes, found[0], found[1], fits.error)
 
 
-#: models of one target that are computed side by side
-MAX_MODELS = 100
 #: values of the rows of the largest part (S, m, q), meaningless beyond a part, and of the test
 #: rows (S, t, q)
 _Values = tuple[Array, Array]
@@ -212,7 +210,7 @@ class _Fits:
             for order in orders
         ]
         fits = PartFits(K, Y, self.problem.fit_intercept)
-        step = max(1, MAX_MODELS // (sizes.size * Y.shape[1]))
+        step = max(1, MAX_COLUMNS // (sizes.size * Y.shape[1]))
         for first in range(0, len(parts), step):
             some = slice(first, first + step)
             found = zip(parts[some], tests[some], fits.fits(parts[some]), strict=True)
@@ -317,18 +315,16 @@ def expanding_window(estimator: Any, X: Any, y: Any) -> ExpandingWindow:
     return ExpandingWindow(*(one[:, 0] if one.shape[1] == 1 else one for one in pair))
 
 
-def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any, *, verbose: int = 0) -> HeldOut:
+def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any) -> HeldOut:
     """Held-out values of splits that train on all rows up to some row, without refits.
 
     Parameters
     ----------
     estimator : KernelRegressor or KernelClassifier with the squared loss, or a fitted search
-        With ``scaling="total"`` one factor serves all splits, else each has its own.
+        With ``scaling="total"`` one factor serves all splits.
     X, y : rows and targets in the order of time
     cv : splitter or iterable of splits
         ``TimeSeriesSplit``, with or without a gap. Every training part must be the first m rows.
-    verbose : int, default=0
-        1 prints a line after each split.
 
     Returns
     -------
@@ -344,7 +340,7 @@ def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any, *, verbose: int = 0
     >>> heldout_windows(KernelRegressor(), X, y, TimeSeriesSplit(4)).by_fold[0].shape
     (88,)
     """
-    model, problem = dense_problem(estimator, X, y, "heldout_windows", 2.0, OTHERWISE)
+    model, problem = dense_problem(estimator, X, y, "heldout_windows", 2.5, OTHERWISE)
     folds = Folds.draw(cv, X, y, classifier=is_classifier(model))
     for k, (train, test) in enumerate(folds):
         if not np.array_equal(np.sort(train), np.arange(train.size)) or test.min() < train.size:
@@ -353,14 +349,15 @@ def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any, *, verbose: int = 0
                 "rows after them; use TimeSeriesSplit without max_train_size, or heldout_predict"
             )
         _check_classes(model, y, train)
-    K, values, shared = problem.K.matrix, [], None
-    for train, test in counted(list(folds), verbose, lambda split: f"{split[0].size} rows"):
-        m, last = train.size, int(test.max()) + 1
-        if shared is None or model.scaling == "mean":
-            end = last if model.scaling == "mean" else problem.n
-            ridge = model.spec().ridge(model.lam, float(m))
-            shared = Prefixes(K[:end, :end], problem.Y[:end], ridge, problem.fit_intercept)
-        values.append(shared.later(m, slice(int(test.min()), last))[test - test.min()])
+    K, lam = problem.K.matrix, float(model.lam)
+    sizes, place = np.unique([train.size for train in folds.train], return_inverse=True)
+    ridges = np.array([problem.ridge(lam, np.arange(m)) for m in sizes])
+    parts = PartFits(K, problem.Y, problem.fit_intercept)
+    fits = next(parts.fits([Order(np.arange(sizes[-1]), sizes, ridges)]))
+    values = [
+        linalg.matmul(linalg.submatrix(K, test, train), fits[i].a[train]) + fits[i].b
+        for i, (train, test) in zip(place, folds, strict=True)
+    ]
     unknown = np.full(len(folds), np.nan)
     zero, none = np.zeros(len(folds), dtype=np.intp), np.zeros(len(folds), dtype=bool)
     known = {"targets": y, **model.spec().coding.decoders}

@@ -247,9 +247,11 @@ def check_classes(model: Any, Y: Array, orders: Indices, removed: Sequence[Indic
 def _check_model(one: CandidateModel, elsewhere: bool) -> None:
     """Refuse what is not linear in the targets, or not computed here."""
     spec = one.spec
+    in_pairs = getattr(spec.coding, "in_pairs", False)
     refused = {
         f"loss={one.estimator.loss!r}, with which held-out values are not linear in the targets "
-        "(loss='squared' is supported)": not spec.quadratic or not spec.coding.columns_are_targets,
+        "(loss='squared' is supported)": not spec.quadratic and not in_pairs,
+        "multi_class='ovo', whose pairs of classes have other rows for every permutation": in_pairs,
         "class_weight, since weights would be permuted with the classes": spec.coding.class_weight,
         f"approximation={one.estimator.approximation!r}": spec.approximation is not None,
         "rows on a device": elsewhere,

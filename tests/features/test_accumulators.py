@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from onefit.features.fold_models import Lengths
 from onefit.features.fourier import fourier_map
 from onefit.features.lines import FlatIntervals, ShiftedSlopes
 from onefit.features.maps import nystrom_map
 from onefit.features.moments import Centre, MomentSums
 from onefit.features.passes import Check, Form, Products, Second, Slopes
 from onefit.features.ridge import Ridge
+from onefit.features.values import Values
 from onefit.kernels import Gaussian
 from onefit.losses import Log, SmoothedHinge
 from onefit.rows.accumulate import Chunk
@@ -81,6 +83,7 @@ def accumulators():
     form = Form(features, SmoothedHinge(0.3), 0, True)
     smooth = Form(fourier_map(Gaussian(0.5), P, 10, 0, True), Log(), 0, False)
     ts = random.random((4, 3))
+    W, b = random.normal(size=(PARTS, m, 1)), random.normal(size=(PARTS, 1))
     return {
         "gram": MomentSums(features, Centre(random.normal(size=m), np.array([0.3]))),
         "second": Second(form, theta[:, 0]),
@@ -90,6 +93,8 @@ def accumulators():
         "shifts": ShiftedSlopes(form, theta, train, ts),
         "flat intervals": FlatIntervals(form, theta, train),
         "check": Check(form, theta, train, np.array([0.1, 1.0])),
+        "values": Values(features, W, b),
+        "lengths": Lengths(features, PARTS),
     }
 
 

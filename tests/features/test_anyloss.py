@@ -10,7 +10,7 @@ from heldout._twins import FORMS, splits, weights
 from registries import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, sample
 
 from features._twins import assert_equal_to_refits, feature_problem, honest, rows_and_landmarks
-from onefit.features.any_loss import PrimalExact, PrimalLimit
+from onefit.features.held_out import PrimalExact, PrimalLimit
 from onefit.folds import Folds, leave_one_out
 from onefit.losses import EpsilonInsensitive, Huber, Log, Quantile, SmoothedHinge
 

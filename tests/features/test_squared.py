@@ -9,8 +9,8 @@ import pytest
 from heldout._twins import FORMS, splits, weights
 
 from features._twins import assert_equal_to_refits, feature_problem, rows_and_landmarks
-from onefit.features import squared
-from onefit.features.squared import GramFolds
+from onefit.features import held_out
+from onefit.features.held_out import GramFolds
 from onefit.folds import Folds, leave_one_out
 from onefit.losses import Huber, Squared
 
@@ -77,13 +77,14 @@ def test_leave_one_out(form, keep):
     problem, folds = problem_of(form, keep), leave_one_out(N)
     path = GramFolds().prepare(problem, folds).predict(LAMS)
     some = np.arange(0, N, 5)
-    assert some.size <= squared.MAX_SINGLE_ROW_REDUCTIONS < N
+    assert some.size <= held_out.MAX_SINGLE_ROW_REDUCTIONS < N
     part = Folds.from_pairs(N, [(folds.train[k], folds.test[k]) for k in some])
     other = GramFolds().prepare(problem, part).predict(LAMS)
     assert_equal_to_refits(other, problem, part)
     np.testing.assert_allclose(path.values[:, some], other.values, atol=1e-8)
     gap = np.abs(path.values[:, some] - other.values)
     assert (gap <= path.bounds[:, some] + other.bounds).all()
+    assert (path.bounds > 0.0).all()  # of rows of weight zero, too
 
 
 def test_a_lambda_below_rounding_fails_with_a_reason_and_the_others_go_on():

@@ -132,41 +132,6 @@ def test_iterated_in_float32(loss, task, weight):
     assert (gap <= rough.bounds.max(axis=1) + expected.bounds.max(axis=1)).all()
 
 
-@pytest.mark.parametrize(("loss", "task"), USERS, ids=USER_IDS)
-def test_full_solutions_that_are_known(loss, task):
-    """What the limit keeps is what "exact" begins with; a wrong start is found out and left."""
-    problem = make_problem(loss, task, N, q=2 if task == "regression" else 1)
-    folds, lams = SPLITS["kfold"], np.logspace(-3, 0, 3)
-    full = Limit(for_race=True).prepare(problem, folds).predict(lams).full
-    expected = Exact().prepare(problem, folds).predict(lams)
-    known = dict(zip(lams, full, strict=True))
-    wrong = {lam: one + 1e-3 for lam, one in known.items()}
-    for starts in (known, wrong):
-        found = Exact(starts).prepare(problem, folds).predict(lams)
-        np.testing.assert_allclose(found.values, expected.values, atol=1e-8)
-        assert found.exact.all()
-
-
-def test_full_solutions_that_are_known_are_not_computed_again():
-    """Counted by the loss."""
-
-    class Counted(Huber):
-        calls = 0
-
-        def curvature(self, y, u):
-            Counted.calls += 1
-            return super().curvature(y, u)
-
-    problem = make_problem(Counted(0.3), "regression", N)
-    folds, lams = SPLITS["kfold"], np.logspace(-3, 0, 3)
-    full = Limit(for_race=True).prepare(problem, folds).predict(lams).full
-    Counted.calls = 0
-    Exact().prepare(problem, folds).predict(lams)
-    fresh, Counted.calls = Counted.calls, 0
-    Exact(dict(zip(lams, full, strict=True))).prepare(problem, folds).predict(lams)
-    assert Counted.calls < 0.75 * fresh
-
-
 def test_folds_that_hold_all_points_of_a_class():
     rows = np.arange(20)
     y = np.where(rows < 5, 1.0, -1.0)[:, None]

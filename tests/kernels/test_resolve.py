@@ -140,3 +140,9 @@ def test_kernels_that_take_the_gamma_of_the_estimator():
 def test_errors_name_the_argument(arguments, error, message):
     with pytest.raises(error, match=message):
         resolve_kernel(X=X, **arguments)
+
+
+@pytest.mark.parametrize("kind", [Gaussian(1.0), "rbf", Linear])
+def test_the_kind_of_a_kernel_with_a_gamma_per_feature_is_a_stationary_class(kind):
+    with pytest.raises(TypeError, match="kind must be a class, such as Gaussian, got"):
+        PerFeature(kind, [0.5, 1.0])

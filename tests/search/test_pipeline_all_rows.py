@@ -147,3 +147,13 @@ def test_plan_and_journal(tmp_path):
     assert sorted(tmp_path.rglob("*")) == before
     name = "mean_test_score"
     np.testing.assert_array_equal(again.cv_results_[name], first.cv_results_[name])
+
+
+def test_a_race_on_transformed_rows_leaves_candidates_out():
+    rows = np.random.default_rng(0).normal(size=(1100, 2))
+    labels, weight = (rows[:, 0] * rows[:, 1] > 0.0).astype(int), np.linspace(0.5, 1.0, 1100)
+    model = make_pipeline(StandardScaler(), KernelClassifier())
+    grid = {"kernelclassifier__gamma": [0.01, 1.0], "kernelclassifier__lam": [1e-2]}
+    search = KernelSearchCV(model, grid, cv=3, method=AllRows("race"), refit=False)
+    search.fit(rows, labels, sample_weight=weight)
+    assert search.cv_results_["method"].tolist() == ["left out", "exact"]

@@ -99,38 +99,6 @@ def test_the_winner_scores_as_refits_do():
     assert found.cv_results_["exact"][found.best_index_]
 
 
-def test_estimates_of_a_race_are_limits_without_a_bound():
-    """Splits that one step solves keep theirs: with the squared loss, all of them."""
-    X, _, y = data(2, 80)
-    limit, found = (fitted("smoothed_hinge", X, y, name).cv_results_ for name in ("limit", "race"))
-    rough = found["method"] == "limit"
-    assert rough.any()
-    np.testing.assert_allclose(
-        found["mean_test_score"][rough], limit["mean_test_score"][rough], atol=1e-12
-    )
-    assert np.isnan(found["error"][rough & ~limit["exact"]]).all()
-    np.testing.assert_array_equal(found["exact"][rough], limit["exact"][rough])
-    unknown = np.isnan(found["error"])
-    assert (found["high_test_score"][unknown] > found["low_test_score"][unknown]).all()
-    assert fitted("squared", X, y, "race").cv_results_["exact"].all()
-
-
-def test_repairs_are_exact_where_the_limit_was_not():
-    """The same in processes of their own."""
-    X, _, y = data(2, 80)
-    once = fitted("smoothed_hinge", X, y, "limit")
-    alone = fitted("smoothed_hinge", X, y, "race")
-    repaired = alone.cv_results_["method"] == "exact"
-    assert repaired.any()
-    assert not (repaired & (once.cv_results_["method"] == "exact")).any()
-    honest_scores = fitted("smoothed_hinge", X, y).cv_results_["mean_test_score"]
-    found = alone.cv_results_["mean_test_score"]
-    np.testing.assert_allclose(found[repaired], honest_scores[repaired], atol=1e-12)
-    beside = fitted("smoothed_hinge", X, y, "race", n_jobs=2)
-    np.testing.assert_array_equal(beside.cv_results_["mean_test_score"], found)
-    np.testing.assert_array_equal(beside.cv_results_["method"], alone.cv_results_["method"])
-
-
 def long_race(X, y, method="race", **options):
     """A search over rows enough for a first lap, with a bandwidth that sees no neighbours."""
     grid = {"gamma": [0.3, 300.0], "lam": [1e-4, 1e-3, 1e-2]}

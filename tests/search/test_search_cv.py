@@ -246,7 +246,7 @@ def test_explain_runs_nothing(capsys):
         ({"aggregate": "pool"}, "did you mean 'pooled'"),
         ({"cv": 41}, "more folds than there are rows"),
         ({"cv": [(np.arange(40), [])]}, "test set of split 0 is empty"),
-        ({"cv": [([3], np.arange(9))]}, "a fit needs two"),
+        ({"cv": [([3], np.arange(9))]}, "a fit needs at least two"),
         ({"estimator": KernelRegressor(loss="huber"), "method": "eigen"}, "squared loss only"),
         ({"param_grid": {"kernel": ["rbf", "precomputed"]}}, "search them separately"),
     ],

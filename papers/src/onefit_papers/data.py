@@ -110,9 +110,10 @@ class Loader:
                 f"data set {name!r} from {source} has {X.shape[0]} rows of {X.shape[1]} features, "
                 f"the papers' copy {rows} of {features}; put the right file into the data directory"
             )
+        y = _signs(name, y) if labelled else y.astype(np.float64)
         if not (np.isfinite(X).all() and np.isfinite(y).all()):
             raise ValueError(f"data set {name!r} from {source} has missing values")
-        return DataSet(name, X, _signs(name, y) if labelled else y, source)
+        return DataSet(name, X, y, source)
 
     def _read(self, name: str) -> tuple[Array, Array, str]:
         if self.folder is not None:

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array
+from onefit.features.leave_one import make_hat
 from onefit.features.maps import product
-from onefit.features.squared import make_hat
 from onefit.heldout.scaled import scaled_matrix
 from onefit.inverse.spectrum import Spectrum
 from onefit.problem import Problem

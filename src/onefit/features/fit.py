@@ -1,71 +1,31 @@
-"""The model of all rows in feature space, for every target."""
+"""The model of all rows in feature space, for every target, and the held-out methods by name."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from onefit import linalg
-from onefit._types import Array
-from onefit.columns.fit import FitError
-from onefit.features.any_loss import PrimalExact, PrimalLimit
+from onefit.features.fold_models import FeatureFit, newton, squared
+from onefit.features.held_out import FeatureMethod, GramFolds, PrimalExact, PrimalLimit
 from onefit.features.in_memory import all_rows, moments
 from onefit.features.parts import Partition
-from onefit.features.squared import GramFolds
-from onefit.heldout.base import HeldOutMethod
 from onefit.problem import Problem
 
-__all__ = ["FEATURE_METHODS", "FeatureFit", "feature_method", "fit_features"]
-
-
-@dataclass(frozen=True)
-class FeatureFit:
-    """u = phi'w + b for q targets.
-
-    Attributes
-    ----------
-    W : (m, q) array
-    b : (q,) array
-    steps : int
-    error : float
-        Bound on how far a prediction for a row of the sample is from that of the minimiser.
-    """
-
-    W: Array = field(repr=False)
-    b: Array
-    steps: int
-    error: float
+__all__ = ["FEATURE_METHODS", "feature_method", "fit_features"]
 
 
 @linalg.overflowing
 def fit_features(problem: Problem, lam: float) -> tuple[FeatureFit, Problem]:
     """The minimiser, and the problem with the loss that it was found for."""
+    lams = np.array([lam])
     if problem.quadratic:
-        return _squared(problem, lam), problem
+        sums = moments(problem, Partition.whole(problem.n))
+        return squared(all_rows(problem), sums, lams).fit(0), problem
     problem = problem.resolved
-    m, q, rows = problem.K.features.size, problem.Y.shape[1], all_rows(problem)
-    W, b, steps, error = np.zeros((m, q), order="F"), np.zeros(q), 1, 0.0
-    for j in range(q):
-        one = rows.whole(lam, j)
-        own, why = rows.error(lam, j, one)
-        if why:
-            raise FitError(why)
-        W[:, j], b[j] = one.theta[:m], one.theta[-1] if problem.fit_intercept else 0.0
-        steps, error = max(steps, one.steps), max(error, own)
-    return FeatureFit(W, b, steps, error), problem
+    return newton(all_rows(problem), lams, refined=False).fit(0), problem
 
 
-def _squared(problem: Problem, lam: float) -> FeatureFit:
-    """Least squares, from the sums of one pass."""
-    sums = moments(problem, Partition.whole(problem.n))
-    found, errors = all_rows(problem).squared(sums, np.array([lam]))
-    if found.reasons[0]:
-        raise FitError(found.reasons[0])
-    return FeatureFit(np.asfortranarray(found.W[:, 0]), found.b[0], 1, float(errors.max()))
-
-
-FEATURE_METHODS: dict[str, type[HeldOutMethod]] = {
+FEATURE_METHODS: dict[str, type[FeatureMethod]] = {
     method.name: method for method in (GramFolds, PrimalLimit, PrimalExact)
 }
 

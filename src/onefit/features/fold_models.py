@@ -1,9 +1,7 @@
-"""The models of every fold and of all rows, from passes over rows that lie anywhere.
+"""The models of every split and of all rows, wherever the rows lie.
 
-Rows are known by their fold alone: fold k is what split k holds out, so the parts of the rows are
-the folds. The squared loss takes its models from the moments of one pass; other losses take
-Newton steps, a few passes for each lambda, all folds side by side (onefit.features.newton).
-Landmarks know their folds, and the models of a fold do not use its landmarks.
+The squared loss takes its models from the moments of one pass; other losses take Newton steps, a
+few passes for each lambda, all splits side by side (onefit.features.newton).
 """
 
 from __future__ import annotations
@@ -12,186 +10,147 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from onefit._types import Array, Indices
-from onefit.features.feature_gram import CENTRE_ROWS
-from onefit.features.maps import FeatureMap
-from onefit.features.moments import Centre, Moments
-from onefit.features.passes import Run
+from onefit._types import Array
+from onefit.columns.fit import FitError
+from onefit.features.moments import Moments
 from onefit.features.split_problem import SplitProblem
-from onefit.kernels import Kernel
 from onefit.linalg import LinAlgError
-from onefit.rows.accumulate import Chunk
-from onefit.rows.sample import DrawnRows
-from onefit.rows.survey import Surveyed
-from onefit.spec import Spec
 
-__all__ = ["FoldModels", "Lengths", "Rows", "hashed_folds", "newton", "squared"]
+__all__ = ["FeatureFit", "FoldModels", "newton", "squared"]
 
 
 @dataclass(frozen=True)
-class Rows:
-    """What stands for the kernel matrix of streamed rows.
+class FeatureFit:
+    """u = phi'w + b for q targets.
 
     Attributes
     ----------
-    kernel : Kernel
-    features : FeatureMap
-    landmarks : (M,) array of int, or None
-        Numbers of the rows that the landmarks are.
-    fold : (M,) array of int, or None
-        Their folds; None where they may be kept.
-    some : DrawnRows
-        A few rows.
+    W : (m, q) array
+    b : (q,) array
+    steps : int
+    error : float
+        Bound on how far a prediction for a row of the sample is from that of the minimiser.
     """
 
-    kernel: Kernel
-    features: FeatureMap
-    landmarks: Indices | None = field(repr=False)
-    fold: Indices | None = field(repr=False)
-    some: DrawnRows = field(repr=False)
-
-    def dropped(self, k: int) -> Indices:
-        """The landmarks, by their place, that lie in a fold and may not be used without it."""
-        none = np.empty(0, dtype=np.intp)
-        return none if self.fold is None else np.flatnonzero(self.fold == k)
-
-    def lost(self, k: int) -> Array:
-        """The functions that split k may not use, (m, d)."""
-        return self.features.lost(self.dropped(k))
-
-    def centre(self, intercept: bool) -> Centre:
-        """Constants near the means, for an intercept to take back."""
-        q = self.some.Y.shape[1]
-        if not intercept:
-            return Centre.zero(self.features.size, q)
-        few = self.some.take(slice(0, CENTRE_ROWS))
-        return Centre.of(self.features, few.X, few.Y)
+    W: Array = field(repr=False)
+    b: Array
+    steps: int
+    error: float
 
 
 @dataclass(frozen=True)
 class FoldModels:
-    """u = phi'w + b of every fold and of all rows, at L lambdas for q targets.
+    """u = phi'w + b of k splits and of all rows, at L lambdas for q targets.
 
     Attributes
     ----------
     W : (k, m, L, q) array
     b : (k, L, q) array
-    whole : (m, L, q) and (L, q) arrays
-        Of all rows.
     bounds : (k, L, q) array
         On the errors of held-out values.
+    steps : (k, L) array of int
+    whole : (m, L, q) and (L, q) arrays
+        Of all rows.
     errors : (L, q) array
-        On those of the model of all rows, for any of them.
+        On those of the model of all rows, for any of them; infinite where it was not asked for.
+    whole_steps : (L,) array of int
     unfinished : list of str
         Why a lambda has no model of all rows, empty where it has one.
-    steps : (k, L) array of int
     reasons : list of str
         Why a lambda has no model, empty where it has one.
     """
 
     W: Array = field(repr=False)
     b: Array = field(repr=False)
-    whole: tuple[Array, Array] = field(repr=False)
     bounds: Array = field(repr=False)
-    errors: Array = field(repr=False)
-    unfinished: list[str]
     steps: Array = field(repr=False)
+    whole: tuple[Array, Array] = field(repr=False)
+    errors: Array = field(repr=False)
+    whole_steps: Array
+    unfinished: list[str]
     reasons: list[str]
 
+    @classmethod
+    def empty(cls, rows: SplitProblem, L: int) -> FoldModels:
+        """No models yet."""
+        k, q, m = rows.weights.size, rows.scale.size, rows.features.size
+        return cls(
+            W=np.zeros((k, m, L, q)),
+            b=np.zeros((k, L, q)),
+            bounds=np.full((k, L, q), np.inf),
+            steps=np.zeros((k, L), dtype=np.intp),
+            whole=(np.zeros((m, L, q)), np.zeros((L, q))),
+            errors=np.full((L, q), np.inf),
+            whole_steps=np.ones(L, dtype=np.intp),
+            unfinished=[""] * L,
+            reasons=[""] * L,
+        )
 
-def hashed_folds(
-    rows: Rows, spec: Spec, survey: Surveyed, longest: Array, run: Run
-) -> SplitProblem:
-    """The models without each fold, and that of all rows; ``longest`` is the |phi| of each fold."""
-    weights = survey.weights
-    total = float(weights.sum())
-    return SplitProblem(
-        features=rows.features,
-        loss=spec.loss,
-        fit_intercept=spec.fit_intercept,
-        scaling=spec.scaling,
-        scale=survey.scale,
-        weight=total,
-        weights=total - weights,
-        train=~np.eye(weights.size, dtype=bool),
-        lost=rows.lost,
-        longest=longest,
-        farthest=float(longest.max()),
-        run=run,
-    )
-
-
-def squared(folds: SplitProblem, moments: Moments, lams: Array) -> FoldModels:
-    """Least squares, from the moments of one pass."""
-    k = folds.weights.size
-    (whole, errors), *found = (folds.squared(moments, lams, c) for c in (None, *range(k)))
-    by_lam = zip(whole.reasons, *(one.reasons for one, _ in found), strict=True)
-    return FoldModels(
-        W=np.stack([one.W for one, _ in found]),
-        b=np.stack([one.b for one, _ in found]),
-        whole=(whole.W, whole.b),
-        bounds=np.stack([bounds for _, bounds in found]),
-        errors=errors,
-        unfinished=[""] * lams.size,
-        steps=np.ones((k, lams.size), dtype=np.intp),
-        reasons=[next(filter(None, texts), "") for texts in by_lam],
-    )
+    def fit(self, i: int) -> FeatureFit:
+        """The model of all rows at the i-th lambda."""
+        if why := self.reasons[i] or self.unfinished[i]:
+            raise FitError(why)
+        (W, b), error = self.whole, float(self.errors[i].max())
+        steps = int(self.whole_steps[i])
+        return FeatureFit(np.asfortranarray(W[:, i]), b[i].copy(), steps, error)
 
 
-def newton(folds: SplitProblem, lams: Array, refined: bool) -> FoldModels:
+def squared(rows: SplitProblem, moments: Moments, lams: Array, whole: bool = True) -> FoldModels:
+    """Least squares, from the moments of one pass; of all rows if ``whole``."""
+    models = FoldModels.empty(rows, lams.size)
+    for c in [*([None] if whole else []), *range(rows.weights.size)]:
+        found, errors = rows.squared(moments, lams, c)
+        if c is None:
+            models.whole[0][:], models.whole[1][:], models.errors[:] = found.W, found.b, errors
+        else:
+            models.W[c], models.b[c], models.bounds[c] = found.W, found.b, errors
+        for i, why in enumerate(found.reasons):
+            models.reasons[i] = models.reasons[i] or why
+    return models
+
+
+def newton(
+    rows: SplitProblem,
+    lams: Array,
+    refined: bool,
+    whole: bool = True,
+    near: FoldModels | None = None,
+) -> FoldModels:
     """Any loss, by passes at every lambda, the largest first.
 
-    ``refined`` folds take steps until they are exact, others one.
+    ``refined`` splits take steps until they are exact, others one. ``whole``: bound the error of
+    the model of all rows. ``near``: models of the same lambdas, to begin with.
     """
-    k, q, L, m = folds.weights.size, folds.scale.size, lams.size, folds.features.size
-    found = FoldModels(
-        W=np.zeros((k, m, L, q)),
-        b=np.zeros((k, L, q)),
-        whole=(np.zeros((m, L, q)), np.zeros((L, q))),
-        bounds=np.full((k, L, q), np.inf),
-        errors=np.full((L, q), np.inf),
-        unfinished=[""] * L,
-        steps=np.ones((k, L), dtype=np.intp),
-        reasons=[""] * L,
-    )
-    for j in range(q):
+    models, m = FoldModels.empty(rows, lams.size), rows.features.size
+    for j in range(rows.scale.size):
         start = None
         for i in np.argsort(-lams, kind="stable").tolist():
-            if found.reasons[i]:
-                continue
             lam = float(lams[i])
+            if models.reasons[i]:
+                continue
+            if near is not None and not near.reasons[i]:
+                start = _theta(near, i, j, rows.fit_intercept)
             try:
-                full = folds.whole(lam, j, start)
-                found.errors[i, j], why = folds.error(lam, j, full)
-                theta, found.bounds[:, i, j], steps = folds.splits(lam, j, full, refined)
+                full = rows.whole(lam, j, start)
+                if whole:
+                    models.errors[i, j], why = rows.error(lam, j, full)
+                    models.unfinished[i] = models.unfinished[i] or why
+                if rows.weights.size:
+                    theta, models.bounds[:, i, j], steps = rows.splits(lam, j, full, refined)
+                    models.W[:, :, i, j] = theta[:m].T
+                    models.b[:, i, j] = theta[-1] if rows.fit_intercept else 0.0
+                    models.steps[:, i] = np.maximum(models.steps[:, i], steps)
             except (LinAlgError, FloatingPointError) as error:
-                found.reasons[i] = f"lam={lam:g}: {error}; raise lam"
+                models.reasons[i] = f"lam={lam:g}: {error}; raise lam"
                 continue
             start = full.theta
-            found.unfinished[i] = found.unfinished[i] or why
-            found.steps[:, i] = np.maximum(found.steps[:, i], steps)
-            found.W[:, :, i, j], found.whole[0][:, i, j] = theta[:m].T, start[:m]
-            if folds.fit_intercept:
-                found.b[:, i, j], found.whole[1][i, j] = theta[-1], start[-1]
-    return found
+            models.whole[0][:, i, j] = start[:m]
+            models.whole[1][i, j] = start[-1] if rows.fit_intercept else 0.0
+            models.whole_steps[i] = max(models.whole_steps[i], full.steps)
+    return models
 
 
-@dataclass(frozen=True)
-class Lengths:
-    """The accumulator of the largest |phi| of each fold."""
-
-    features: FeatureMap
-    folds: int
-
-    def init(self) -> Array:
-        return np.zeros(self.folds)
-
-    def update(self, state: Array, chunk: Chunk) -> Array:
-        np.maximum.at(state, chunk.fold, self.features.lengths(chunk.X))
-        return state
-
-    def merge(self, one: Array, other: Array) -> Array:
-        return np.maximum(one, other)
-
-    def finish(self, state: Array) -> Array:
-        return state
+def _theta(models: FoldModels, i: int, j: int, intercept: bool) -> Array:
+    """The model of all rows at a lambda, for one target."""
+    (W, b) = models.whole
+    return np.append(W[:, i, j], b[i, j]) if intercept else W[:, i, j].copy()

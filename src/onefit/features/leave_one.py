@@ -37,12 +37,14 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array
 from onefit.features.feature_gram import FeatureGram
+from onefit.features.in_memory import moments
 from onefit.features.maps import product
 from onefit.features.moments import Centre, Sums
+from onefit.features.parts import Partition
 from onefit.problem import Problem
 from onefit.proof.precise import summation
 
-__all__ = ["FeatureHat", "HatBasis", "HatResiduals"]
+__all__ = ["FeatureHat", "HatBasis", "HatResiduals", "make_hat"]
 
 
 @dataclass(frozen=True)
@@ -307,3 +309,12 @@ class FeatureHat:
         a = (lost * damped) @ self.basis.z
         left = residual / slack
         return np.asarray(left + t / slack * (a - s * t * left) / (g + s * t * t / slack))
+
+
+def make_hat(problem: Problem) -> FeatureHat:
+    """The hat matrices of the rows of positive weight."""
+    rows = problem.positive
+    kept = problem if rows.size == problem.n else problem.take(rows)
+    sums = moments(kept, Partition.whole(kept.n))
+    basis = HatBasis.of(sums.without(()), sums.centre, kept.fit_intercept)
+    return FeatureHat(kept, basis)

@@ -179,9 +179,6 @@ class HeldOutPath:
     reasons : list of str
         Why there are no values, empty where there are.
     order : int or None
-    full : (L, n + 1, q) array or None
-        Coefficients and intercepts of the full-sample solutions, where a method was to keep them;
-        NaN where it failed.
     """
 
     lams: Array
@@ -194,7 +191,6 @@ class HeldOutPath:
     steps: Indices = field(repr=False)
     reasons: list[str]
     order: int | None = None
-    full: Array | None = field(repr=False, default=None)
 
     @classmethod
     def empty(

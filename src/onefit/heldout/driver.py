@@ -20,8 +20,7 @@ that end without a certificate, where that is cheap, and where nothing else lead
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -36,7 +35,7 @@ from onefit.heldout.path import FullPath, LeaveOutGroup
 from onefit.heldout.refit import cheap_to_refit, fill_refits, refit_columns, refit_fold
 from onefit.heldout.splits import Splits
 from onefit.inverse.low_rank import LowRank
-from onefit.problem import Columns, Problem, Solution
+from onefit.problem import Columns, Solution
 from onefit.proof.certificate import EXACT_TOLERANCE
 from onefit.systems import System
 
@@ -44,7 +43,7 @@ __all__ = ["LeaveOutDriver", "Policy"]
 
 #: largest factor by which solutions are multiplied from lambda to lambda: rounding errors
 #: grow by it
-MAX_SCALING = 32.0
+MAX_SCALING_RATIO = 32.0
 #: leave-out solutions at the last lambda and their Lambda, by target and splits
 _Last = dict[tuple[int, bytes], tuple[Solution, Array]]
 
@@ -66,9 +65,6 @@ class Policy:
         The bound above which columns are solved again, in units of the targets' scale.
     order : int or None
         Of the influence series.
-    estimate : bool
-        With ``one_step``: columns that the step does not take to their minimisers are left there,
-        without a bound.
     """
 
     name: str
@@ -76,7 +72,6 @@ class Policy:
     low_rank: LowRank | None = None
     wanted: float = EXACT_TOLERANCE
     order: int | None = None
-    estimate: bool = False
 
 
 @dataclass
@@ -87,16 +82,10 @@ class LeaveOutDriver(Prepared):
     ----------
     splits : Splits
     policy : Policy
-    keep_full : bool, default=False
-        Whether to keep the full solutions (``HeldOutPath.full``).
-    starts : dict, default={}
-        Full solutions of some lambdas, as kept.
     """
 
     splits: Splits
     policy: Policy
-    keep_full: bool = False
-    starts: Mapping[float, Array] = field(default_factory=dict)
     #: whether full solutions may follow each other along the lambdas
     follow: ClassVar[bool] = True
 
@@ -104,11 +93,9 @@ class LeaveOutDriver(Prepared):
     def predict(self, lams: Array) -> HeldOutPath:
         splits, policy, problem = self.splits, self.policy, self.splits.problem
         path = HeldOutPath.empty(problem, splits.folds, policy.name, lams, policy.order)
-        if splits.by_formula.size or self.keep_full:
+        if splits.by_formula.size:
             full = self._full_path(self.follow)
-            solutions = full.solutions(path.lams, self.starts)
-            if self.keep_full:
-                path.full = _kept(solutions, problem)
+            solutions = full.solutions(path.lams)
             for i, one in enumerate(solutions):
                 if isinstance(one, str):
                     path.fail(i, one)
@@ -169,12 +156,10 @@ class LeaveOutDriver(Prepared):
             batch = Batch.start(columns, work.system, work.start(solutions))
         before, tested = batch.pieces, splits.tested(work.members)
         if policy.one_step:
-            _one_step(batch, policy.estimate)
+            _one_step(batch)
         else:
             _all_steps(batch, tested, policy.wanted)
-        if policy.estimate:
-            _certify_settled(batch, tested)
-        elif policy.low_rank is None:
+        if policy.low_rank is None:
             sharpen = policy.one_step and cheap_to_refit(columns.problem.n, 1)
             certify(batch, tested, sharpen=sharpen)
         else:
@@ -221,29 +206,19 @@ def _from_last(
     if last is None:
         return None
     ratio = last[1] / columns.ridge
-    if (ratio > MAX_SCALING).any():
+    if (ratio > MAX_SCALING_RATIO).any():
         return None
     return Batch.start(columns, system, last[0], last[0].scaled(ratio.astype(columns.K.dtype)))
 
 
-def _kept(solutions: list[Solution | str], problem: Problem) -> Array:
-    """Coefficients above intercepts, NaN where there is no solution."""
-    kept = np.full((len(solutions), problem.n + 1, problem.Y.shape[1]), np.nan)
-    for i, one in enumerate(solutions):
-        if isinstance(one, Solution):
-            kept[i] = np.vstack([one.a, one.b])
-    return kept
-
-
-def _one_step(batch: Batch, estimate: bool) -> None:
+def _one_step(batch: Batch) -> None:
     """One step in full.
 
-    Where systems are not solved to rounding, columns that kept their pieces take further steps,
-    unless an estimate will do.
+    Where systems are not solved to rounding, columns that kept their pieces take further steps.
     """
     before = batch.pieces
     batch.step(full=True)
-    if batch.smooth or estimate:
+    if batch.smooth:
         return
     moved = ((batch.pieces != before) & batch.columns.train).any(axis=0)
     close = np.flatnonzero(~batch.settled & ~moved)
@@ -252,18 +227,6 @@ def _one_step(batch: Batch, estimate: bool) -> None:
         minimise(part)
         batch.own()
         batch.put(close, part)
-
-
-def _certify_settled(batch: Batch, tested: Mask) -> None:
-    """Bounds for the columns at their minimisers, NaN for the others that have predictions."""
-    known = np.isfinite(batch.at.u).all(axis=0)
-    batch.error = np.where(known, np.nan, np.inf)
-    settled = np.flatnonzero(batch.settled)
-    if settled.size:
-        part = batch.take(settled)
-        certify(part, tested[:, settled])
-        batch.own()
-        batch.put(settled, part)
 
 
 def _all_steps(batch: Batch, tested: Mask, wanted: float) -> None:

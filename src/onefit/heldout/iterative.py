@@ -78,7 +78,7 @@ ITERATION_SHARE_OF_BOUND = 0.7
 #: cheaper than a decomposition
 NARROW_STEP_OPERATIONS, MAX_FACTORS = 4.0, 6
 #: bound that a fit must reach, in units of the targets' scale
-FIT_TOLERANCE = 1e-10
+FIT_TOLERANCE_IN_SCALES = 1e-10
 #: cycles of an iteration and a residual
 MAX_REFINEMENT_CYCLES = 6
 
@@ -420,7 +420,7 @@ def fit_on_device(problem: Problem, lam: float) -> Solution:
     reach = np.full(q, 2.0 * problem.norms.root)
     models = _SquaredModels(problem, train, columns, ridge, reach)
     models.start()
-    models.iterate(systems, FIT_TOLERANCE * problem.scale, Iterative())
+    models.iterate(systems, FIT_TOLERANCE_IN_SCALES * problem.scale, Iterative())
     a = xp.host(xp.astype(models.a, problem.K.dtype))
     return from_coefficients(problem, lam, a, models.b, int(models.steps.max()))
 

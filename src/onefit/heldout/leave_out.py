@@ -16,9 +16,6 @@ method is tested against this one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from onefit._types import Array
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod
 from onefit.heldout.driver import LeaveOutDriver, Policy
@@ -29,48 +26,28 @@ __all__ = ["Exact", "Limit", "Refit"]
 
 
 class Limit(HeldOutMethod):
-    """Order infinity of the influence series, with its error bound: one Newton step per fold.
-
-    Parameters
-    ----------
-    for_race : bool, default=False
-        Whether a race begins with it: the full-sample solutions are kept
-        (``HeldOutPath.full``) for repairs to start from, and splits that the step does not
-        solve go without a bound.
-    """
+    """Order infinity of the influence series, with its error bound: one Newton step per fold."""
 
     name = "limit"
     requires = ("value", "gradient", "curvature", "max_curvature", "piece")
     on_device = True
 
-    def __init__(self, for_race: bool = False) -> None:
-        self._for_race = for_race
-
     def prepare(self, problem: Problem, folds: Folds) -> LeaveOutDriver:
         self.check(problem)
-        policy = Policy(self.name, one_step=True, estimate=self._for_race)
-        return LeaveOutDriver(Splits.sort(problem, folds), policy, self._for_race)
+        policy = Policy(self.name, one_step=True)
+        return LeaveOutDriver(Splits.sort(problem, folds), policy)
 
 
 class Exact(HeldOutMethod):
-    """The limit, taken on by Newton steps until it is the leave-out solution.
-
-    Parameters
-    ----------
-    starts : dict, default=None
-        The full-sample solutions of some lambdas, as in ``HeldOutPath.full``.
-    """
+    """The limit, taken on by Newton steps until it is the leave-out solution."""
 
     name = "exact"
     requires = Limit.requires
     on_device = True
 
-    def __init__(self, starts: Mapping[float, Array] | None = None) -> None:
-        self._starts = starts or {}
-
     def prepare(self, problem: Problem, folds: Folds) -> LeaveOutDriver:
         self.check(problem)
-        return LeaveOutDriver(Splits.sort(problem, folds), Policy(self.name), starts=self._starts)
+        return LeaveOutDriver(Splits.sort(problem, folds), Policy(self.name))
 
 
 class Refit(HeldOutMethod):

@@ -5,7 +5,7 @@ Solutions come from the largest lambda down, each a start of the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.columns.fit import solve
 from onefit.columns.newton import Batch
-from onefit.columns.solve import from_coefficients, minimised, stationary
+from onefit.columns.solve import minimised, stationary
 from onefit.heldout.splits import Splits
 from onefit.inverse.low_rank import LowRank
 from onefit.losses.base import loss_of
@@ -51,14 +51,6 @@ def curvature(problem: Problem, j: int, u: Array) -> Array:
     return np.where(problem.s > 0, d, np.zeros_like(d))
 
 
-def _known(problem: Problem, lam: float, given: Array | None) -> Solution | None:
-    """The solution that was given, coefficients above intercepts, if it is one."""
-    if given is None or not np.isfinite(given).all():
-        return None
-    found = from_coefficients(problem, lam, given[:-1], given[-1])
-    return found if found.converged else None
-
-
 class LeaveOutGroup(NamedTuple):
     """Leave-out problems of one target that are solved side by side.
 
@@ -81,6 +73,16 @@ class LeaveOutGroup(NamedTuple):
         distinct, which = np.unique(self.lams, return_inverse=True)
         full = [one for i in distinct if isinstance(one := solutions[i], Solution)]
         return Solution.stack([one.take([self.j]) for one in full]).take(which)
+
+
+def _joined(groups: list[LeaveOutGroup]) -> Iterator[LeaveOutGroup]:
+    """Problems of one target, side by side."""
+    if len(groups) < 2:
+        yield from groups
+        return
+    lams, members = (np.concatenate([g[k] for g in groups]) for k in (1, 2))
+    system = Update.joined([g.system for g in groups if isinstance(g.system, Update)])
+    yield LeaveOutGroup(groups[0].j, lams, members, system)
 
 
 @dataclass
@@ -136,13 +138,8 @@ class FullPath:
         return self.splits.problem
 
     @linalg.overflowing
-    def solutions(
-        self, lams: Array, starts: Mapping[float, Array] | None = None
-    ) -> list[Solution | str]:
-        """The solution at every lambda, or why it failed.
-
-        Those of some lambdas may be known (``starts``, coefficients above intercepts).
-        """
+    def solutions(self, lams: Array) -> list[Solution | str]:
+        """The solution at every lambda, or why it failed."""
         found: list[Solution | str] = [""] * len(lams)
         problem, self.iterated = self.whole, [False] * len(lams)
         past: tuple[float, Solution] | None = None
@@ -152,16 +149,9 @@ class FullPath:
             lam = float(lams[i])
             try:
                 start = past[1] if past else None
-                known = _known(problem, lam, (starts or {}).get(lam))
-                pays = (
-                    known is None
-                    and start is not None
-                    and self._pays(problem, lam, start, FULL_NEWTON_STEPS)
-                )
-                one = (
-                    known
-                    or self._along(problem, lam, past, pays)
-                    or solve(problem, lam, solver=solver, start=start)
+                pays = start is not None and self._pays(problem, lam, start, FULL_NEWTON_STEPS)
+                one = self._along(problem, lam, past, pays) or solve(
+                    problem, lam, solver=solver, start=start
                 )
                 steps = 1 if self.one_step else FOLD_NEWTON_STEPS
                 self.iterated[i] = self._pays(problem, lam, one, steps)
@@ -225,14 +215,34 @@ class FullPath:
         """All leave-out problems of lambdas with a full solution, as they are solved together."""
         targets, order = range(self.problem.Y.shape[1]), np.argsort(-lams, kind="stable")
         yield from self._float32_work(lams, order)
-        for i in order:
-            full = solutions[i]
-            if isinstance(full, str) or self.iterated[i]:
-                continue
-            for j in targets:
+        for j in targets:
+            waiting: list[LeaveOutGroup] = []
+            for i in order:
+                full = solutions[i]
+                if isinstance(full, str) or self.iterated[i]:
+                    continue
                 d = curvature(self.whole, j, full.u[:, j])
                 for system, members in self.systems(float(lams[i]), d):
-                    yield LeaveOutGroup(j, np.full(members.size, i), members, system)
+                    one = LeaveOutGroup(j, np.full(members.size, i), members, system)
+                    if not self._fits(waiting, one):
+                        yield from _joined(waiting)
+                        waiting = []
+                    waiting.append(one)
+            yield from _joined(waiting)
+
+    def _fits(self, waiting: list[LeaveOutGroup], one: LeaveOutGroup) -> bool:
+        """Whether problems of several lambdas are solved side by side, which saves small steps.
+
+        Their inverses together are not larger than one of all rows, and their curvature their own.
+        """
+        together = [*waiting, one]
+        systems = [group.system for group in together if isinstance(group.system, Update)]
+        return (
+            self.problem.loss.piecewise_quadratic
+            and len(systems) == len(together)
+            and sum(group.members.size for group in together) <= MAX_BATCH_COLUMNS
+            and sum(base.p**2 for system in systems for base in system.bases) <= self.problem.n**2
+        )
 
     def _float32_work(self, lams: Array, order: Indices) -> Iterator[LeaveOutGroup]:
         """The lambdas at which float32 CG pays, several side by side."""

@@ -34,8 +34,9 @@ from onefit.proof.certificate import EXACT_TOLERANCE
 
 __all__ = ["TestValues", "predict_test"]
 
-#: lambdas from which one tridiagonal form costs less than a factor for each
-MIN_LAMS = 5
+#: lambdas from which one tridiagonal form costs less than a factor for each: it takes as long as
+#: 4.8 Cholesky factors of 480 to 1,500 rows (benchmarks/rates.py)
+MIN_TRIDIAGONAL_LAMS = 5
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def predict_test(problem: Problem, lams: Array) -> TestValues:
     train, test = problem.positive, np.flatnonzero(problem.s == 0)
     folds = Folds(problem.n, [train], [test])
     path = HeldOutPath.empty(problem, folds, "train_test", lams)
-    if problem.quadratic and len(lams) >= MIN_LAMS:
+    if problem.quadratic and len(lams) >= MIN_TRIDIAGONAL_LAMS:
         _by_shifts(path, problem)
     else:
         _by_path(path, problem)

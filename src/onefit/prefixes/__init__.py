@@ -10,8 +10,17 @@
 from __future__ import annotations
 
 from onefit.prefixes.factor import Prefixes
-from onefit.prefixes.parts import Fit, Order, PartFits
+from onefit.prefixes.parts import MAX_COLUMNS, Fit, Order, PartFits
 from onefit.prefixes.problem import dense_problem
 from onefit.prefixes.scores import Score, scores_by
 
-__all__ = ["Fit", "Order", "PartFits", "Prefixes", "Score", "dense_problem", "scores_by"]
+__all__ = [
+    "MAX_COLUMNS",
+    "Fit",
+    "Order",
+    "PartFits",
+    "Prefixes",
+    "Score",
+    "dense_problem",
+    "scores_by",
+]

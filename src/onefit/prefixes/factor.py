@@ -100,10 +100,6 @@ class Prefixes:
         """v - b_m w, (m, q)."""
         return np.asarray(self.v[:m] - self.w[:m, None] * self.b[m - 1])
 
-    def later(self, m: int, rows: slice) -> Array:
-        """u_m of rows of the sample that come after the first m."""
-        return np.asarray(self.lower[rows, :m] @ self._right(m) + self.b[m - 1])
-
     def halves(self, across: Array) -> Array:
         """h_x = L^-1 k_x as columns, (n, t), of rows with kernel values ``across`` (t, n)."""
         return linalg.solve_lower(self.lower, np.array(across.T, order="F"))

@@ -39,7 +39,7 @@ from onefit.inverse.krylov import Ridged, bordered
 from onefit.inverse.low_rank import LowRank
 from onefit.prefixes.factor import Prefixes
 
-__all__ = ["Order", "PartFits"]
+__all__ = ["MAX_COLUMNS", "Order", "PartFits"]
 
 #: change of a prediction, in units of the largest target, at which corrections end
 CHANGE_PER_TARGET = 1e-9
@@ -47,6 +47,8 @@ CHANGE_PER_TARGET = 1e-9
 MAX_CORRECTION_RATIO = 1e-2
 #: relative residual that conjugate gradients leave, above the rounding of single precision
 CG_TOLERANCE = 1e-5
+#: columns of n rows that are solved side by side
+MAX_COLUMNS = 100
 #: operations of a factor that take as long as one of conjugate gradients
 FACTOR_OPERATIONS_PER_CG_OPERATION = 1.5
 #: operations of the inverse of a small matrix, in the cube of its size
@@ -121,13 +123,18 @@ class PartFits:
                 if (key := _key(orders, number, place)) in known
             }
             left = np.setdiff1d(np.arange(order.sizes.size), list(found))
-            for group in order.take(left).groups():
-                places = left[group]
+            for places in self._chunks(left, order):
                 for place, fit in zip(places, self._by_factor(order.take(places)), strict=True):
                     found[place] = fit
                     if order.sizes[place] == order.rows.size:
                         known[_key(orders, number, place)] = fit
             yield [found[place] for place in range(order.sizes.size)]
+
+    def _chunks(self, places: Indices, order: Order) -> Iterator[Indices]:
+        """Some of the sizes of an order, with equal ridges and not too many columns."""
+        for group in order.take(places).groups():
+            columns = group.size * self.Y.shape[1]
+            yield from np.array_split(places[group], -(-columns // MAX_COLUMNS))
 
     @cached_property
     def _single(self) -> Array:
@@ -181,7 +188,8 @@ class PartFits:
         distinct = _distinct(large)
         ridges = np.repeat([order.ridges[0] for order in distinct], self.Y.shape[1])
         # a step for each column, which spares the copy of K where there are few rows
-        if saved < 2.0 * float(rows.size) ** 2 * ridges.size:
+        few = saved < 2.0 * float(rows.size) ** 2 * ridges.size
+        if few or ridges.size > MAX_COLUMNS:
             return {}
         K = DenseGram(linalg.submatrix(self._single, rows, rows))
         low_rank = LowRank(K, np.ones(rows.size, dtype=np.float32), SMALL_INVERSE_OPERATIONS)

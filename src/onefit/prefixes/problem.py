@@ -49,10 +49,10 @@ def dense_problem(
             f"{caller} counts all rows alike, got class_weight={spec.coding.class_weight!r}; set "
             "class_weight=None"
         )
+    if squared and getattr(spec.coding, "in_pairs", False):
+        raise ValueError(f"{caller} has a column per class, got multi_class='ovo'; use 'ovr'")
     if squared and not spec.quadratic:
         raise ValueError(f"{caller} is for loss='squared', got loss={model.loss!r}; {squared}")
-    if squared and not spec.coding.columns_are_targets:
-        raise ValueError(f"{caller} has a column per class, got multi_class='ovo'; use 'ovr'")
     work = model._workload(Y, s)
     plain = spec.quadratic and spec.coding.columns_are_targets
     nbytes = matrices * work.itemsize * work.n**2 if plain else plan.peak_bytes(work, "refit")

@@ -132,8 +132,8 @@ def check(search: Any, metric: str | None) -> None:
     """Refuse, before any work, what cannot go with an interval."""
     if racing(search.method):
         raise ValueError(
-            "method='race' repairs a list of candidates, and an interval for lam has none; use "
-            "method='exact' or 'limit', or give lam as a list"
+            "method='race' leaves out some of a list of candidates, and an interval for lam has "
+            "none; use method='exact' or 'limit', or give lam as a list"
         )
     if metric is None and search.criterion == "cv":
         raise ValueError(

@@ -13,7 +13,7 @@ a descent that begins at length one stays near it. Kernel matrices are computed 
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -27,26 +27,6 @@ from onefit.search.rows import Sample
 from onefit.spec import Spec
 
 __all__ = ["Bandwidths", "Direction", "Mixture", "make_direction"]
-
-Bounds = list[tuple[float, float]]
-
-
-class Direction(Protocol):
-    """Kernels that a few numbers tell apart."""
-
-    bounds: Bounds
-
-    def begin(self, candidate: dict[str, Any]) -> Array:
-        """The variables of a candidate."""
-
-    def params(self, x: Array) -> dict[str, Any]:
-        """The parameters of an estimator that variables stand for."""
-
-    def matrix(self, x: Array) -> Any:
-        """The kernel matrix."""
-
-    def pull(self, x: Array, left: Array, right: Array) -> Array:
-        """The derivative of sum_k left_k' K right_k by the variables."""
 
 
 class Bandwidths:
@@ -68,15 +48,19 @@ class Bandwidths:
         self.bounds = [ends] * self.columns
 
     def begin(self, candidate: dict[str, Any]) -> Array:
+        """The variables of a candidate."""
         return np.asarray(np.log(np.broadcast_to(candidate["gamma"], self.columns)))
 
     def params(self, x: Array) -> dict[str, Any]:
+        """The parameters of an estimator that variables stand for."""
         return {"gamma": np.exp(x) if self.each else float(np.exp(x[0]))}
 
-    def matrix(self, x: Array) -> Any:
-        return held_matrix(self._kernel(x), self.sample.X)
+    def matrix(self, x: Array) -> Gram:
+        """The kernel matrix."""
+        return as_gram(self._kernel(x)(self.sample.X))
 
     def pull(self, x: Array, left: Array, right: Array) -> Array:
+        """The derivative of sum_k left_k' K right_k by the variables."""
         return np.ravel(self._kernel(x).pullback(self.sample.X, left, right)["gamma"])
 
     def squares(self, x: Array) -> Array:
@@ -114,7 +98,7 @@ class Mixture:
         n, m = sample.folds.n, len(bank.kernels)
         _check_room(n, m)
         kernels = [bank.mixed(one) for one in np.eye(m)]
-        self.matrices = [held_matrix(one, sample.X).astype(np.float64) for one in kernels]
+        self.matrices = [as_gram(one(sample.X)).astype(np.float64) for one in kernels]
         self.bounds = [(0.0, np.inf)] * m
 
     def begin(self, candidate: dict[str, Any]) -> Array:
@@ -144,9 +128,8 @@ class Mixture:
         return np.asarray(v / self._length(v))
 
 
-def held_matrix(kernel: Kernel, X: Any) -> Gram:
-    """The kernel matrix of rows, where they are."""
-    return as_gram(kernel(X))
+#: what a few numbers tell kernels apart by
+Direction = Bandwidths | Mixture
 
 
 def make_direction(estimator: Any, sample: Sample, ranges: dict[str, Any]) -> Direction:

@@ -130,7 +130,7 @@ class _TransformedRows(RowsInMemory):
             search.journal = Path(search.journal) / digest(setting.words.encode())
         check_settings(search)
         self.X, weight = preprocess_all(setting.estimator, given.X, whole.fit_params)
-        self.y = given.y
+        self.y, self.params = given.y, {} if weight is None else {"sample_weight": weight}
         setup = set_up(search, self.X, self.y, weight, {}, settings=setting.own)
         given, groups = replace(given, weight=weight), whole.attributes["groups_"]
         HeldRows.__init__(self, search, setup, given, groups)

@@ -24,12 +24,10 @@ from onefit.search import continuous
 from onefit.search.criterion import get_criterion
 from onefit.search.descend import descend
 from onefit.search.evaluation import SearchRows
-from onefit.search.first_lap import left_out, without_scores
-from onefit.search.grid import Job
 from onefit.search.inputs import FitInputs, only_weight, route
 from onefit.search.intervals import interval_columns
-from onefit.search.outcome import Outcome, Task, values_of
-from onefit.search.race import race, racing
+from onefit.search.outcome import Outcome, Task
+from onefit.search.race import left_out, racing, without_scores
 from onefit.search.resume import Runner, fingerprint
 from onefit.search.scorers import Scoring, build_scoring
 from onefit.search.setup import Setup, set_up
@@ -101,6 +99,7 @@ class RowsInMemory(HeldRows):
     def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> None:
         self.host = host = HostData.of(get_config()["device"], X, y, params)
         self.X, self.y = indexable(host.X, host.y)
+        self.params = host.params
         routed = route(search, scorers, host.params)
         weight, split = only_weight(routed.estimator.fit), routed.splitter.split
         setup = set_up(search, self.X, self.y, weight, split, host.device, host.names)
@@ -124,7 +123,7 @@ class RowsInMemory(HeldRows):
         self.setup.check_memory()
 
     def evaluate(self, metric: Any, context: Any) -> None:
-        """Run one job per kernel; then repair or descend, if the search asks for that."""
+        """Run one job per kernel; then descend, if the search asks for that."""
         search, setup, task = self.search, self.setup, replace(self.task, metric=metric)
         reasons, workers = self._left_out(metric), setup.worker_plan
         jobs = [job for one in setup.jobs if (job := one.without(reasons)).models]
@@ -149,20 +148,17 @@ class RowsInMemory(HeldRows):
         outcomes.sort(key=lambda one: min(one.indices))
         setup, outcomes = setup.tried(outcomes)
         setup, outcomes = setup.with_refined(outcomes)
-        if racing(search.method):
-            outcomes = _race(search, setup, run, outcomes)
         if setup.ranges:
             setup, outcomes, descents = descend(setup, run, outcomes, search._descent)
             self.attributes["descents_"] = descents
         self.setup, self.outcomes = setup, outcomes
 
     def _left_out(self, metric: Any) -> dict[int, str]:
-        """Candidates that a race leaves out, and why; of a grid of values, with time for it."""
-        search, setup, params = self.search, self.setup, self.host.params
-        refined = setup.continuous or setup.ranges
-        if not racing(search.method) or refined or search._deadline is not None:
+        """Candidates that a race leaves out, and why. With a deadline there is no time for one."""
+        search, setup = self.search, self.setup
+        if not racing(search.method) or metric is None or search._deadline is not None:
             return {}
-        return left_out(search, setup, self.X, self.y, params, metric)
+        return left_out(search, setup, setup.folds, self.X, self.y, self.params, metric)
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
         X = self.host.to_device(self.X)
@@ -218,20 +214,6 @@ def followed(
             if isinstance(runs, Generator):
                 runs.close()
     parent.call_on_fit_task_end(estimator=search)
-
-
-def _race(search: Any, setup: Setup, run: Runner, outcomes: list[Outcome]) -> list[Outcome]:
-    """Exact values for the candidates that can win."""
-
-    def totals(found: list[Outcome]) -> Array:
-        return values_of(run.task, found, len(setup.candidates))
-
-    def repair(jobs: list[Job]) -> list[Outcome]:
-        return [one for _, found in run(jobs) for one in found]
-
-    if search._deadline is not None and search._deadline.left <= search._deadline.reserve:
-        return outcomes  # those of the limit, flagged as not exact
-    return race(setup.jobs, outcomes, totals, repair)
 
 
 def fit_winner(

@@ -69,7 +69,7 @@ def check_settings(search: Any) -> None:
     own_choice = callable(search.refit) and search.refit is not one_standard_error
     if racing(search.method) and (own_choice or search.criterion != "cv"):
         raise ValueError(
-            "method='race' repairs the candidates with the best scores; it needs criterion='cv' "
+            "method='race' leaves out candidates by their scores; it needs criterion='cv' "
             "and a refit that is not a function (except one_standard_error)"
         )
 

@@ -54,7 +54,7 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
                 may_overwrite=own and model is job.models[-1],
                 definite=job.kernel.definite,
             )
-            outcomes.append(_evaluated(task, job, model, problem, share))
+            outcomes.append(_evaluate(task, job, model, problem, share))
     return outcomes
 
 
@@ -81,7 +81,7 @@ def _matrix(job: Job, sample: Sample, geometry: Geometry | None) -> Any:
     return tiles if job.tiled else tiles.hold()
 
 
-def _evaluated(
+def _evaluate(
     task: Task, job: Job, model: CandidateModel, problem: Problem, seconds: float
 ) -> Outcome:
     """Evaluate one model on its kernel matrix, which took ``seconds`` of its share to build."""
@@ -95,7 +95,7 @@ def _evaluated(
         predict = partial(failed, str(error))
     kept: dict[str, Any] = {}  # what the criterion decomposed
 
-    def at(lams: Sequence[float], start: float) -> Outcome:
+    def at_lams(lams: Sequence[float], start: float) -> Outcome:
         """The outcome at some lambdas, of no candidates yet."""
         try:
             held = predict(np.array(lams))
@@ -114,9 +114,9 @@ def _evaluated(
             score_seconds=(perf_counter() - fitted) * share,
         )
 
-    outcome = at(model.lams, start)
+    outcome = at_lams(model.lams, start)
     if model.continuous:
-        outcome = _refined(task, model, outcome, at)
+        outcome = _refined(task, model, outcome, at_lams)
     return replace(outcome, indices=model.indices)
 
 

@@ -20,7 +20,7 @@ from onefit.search.scorers import Scoring
 
 __all__ = ["LEFT_OUT", "Outcome", "Task", "values_of"]
 
-#: the method of candidates that lost on a sample of the rows, and have no score (first_lap.py)
+#: the method of candidates that lost on a sample of the rows, and have no score (race.py)
 LEFT_OUT = "left out"
 
 
@@ -64,8 +64,6 @@ class Outcome:
     reasons : list of str
         Why a candidate has no score, empty where it has one.
     criterion : (L,) array or None
-    full : (L, n + 1, q) array or None
-        See :class:`onefit.heldout.HeldOutPath`.
     fit_seconds, score_seconds : float
         A lambda's share.
     refined : tuple of float
@@ -87,7 +85,6 @@ class Outcome:
     criterion: Array | None = None
     fit_seconds: float = 0.0
     score_seconds: float = 0.0
-    full: Array | None = field(repr=False, default=None)
     refined: tuple[float, ...] = ()
 
     @classmethod
@@ -112,7 +109,6 @@ class Outcome:
             steps=steps,
             order=held.order,
             reasons=held.reasons,
-            full=held.full,
         )
 
     @classmethod
@@ -147,7 +143,6 @@ class Outcome:
             pooled={name: one[places] for name, one in self.pooled.items()},
             reasons=[self.reasons[i] for i in places],
             criterion=None if self.criterion is None else self.criterion[places],
-            full=None if self.full is None else self.full[places],
             **{
                 name: getattr(self, name)[places]
                 for name in ("values", "exact", "error", "moved", "steps")

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from onefit.callbacks import callbacks_of
 from onefit.criteria.streamed import CriterionSums
 from onefit.features.fit import feature_method
-from onefit.features.fold_models import FoldModels, Lengths, Rows, hashed_folds, newton, squared
+from onefit.features.fold_models import FoldModels, newton, squared
+from onefit.features.hashed import Lengths, Rows, hashed_folds
 from onefit.features.leave_one import HatBasis
 from onefit.features.moments import MAX_FEATURE_ELEMENTS, Moments, MomentSums
 from onefit.features.scores import Scores, of_models

@@ -40,7 +40,7 @@ Array = NDArray[Any]
 __all__ = ["Found", "Work", "run_unit", "run_units"]
 
 #: rows up to which the distances of a split are kept for all of its kernels
-MAX_ROWS_KEPT = 6000
+MAX_KEPT_DISTANCE_ROWS = 6000
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _on_kernels(
     m = test.shape[0]
     sparse = sp.issparse(rows) or sp.issparse(test)
     both = sp.csr_array(sp.vstack([rows, test])) if sparse else np.concatenate([rows, test])
-    geometry = Geometry(both, keep=len(work) > 1 and both.shape[0] <= MAX_ROWS_KEPT)
+    geometry = Geometry(both, keep=len(work) > 1 and both.shape[0] <= MAX_KEPT_DISTANCE_ROWS)
     # targets of test rows are not used
     Y = np.asfortranarray(np.concatenate([Y, np.repeat(Y[:1], m, axis=0)]))
     s = np.concatenate([s, np.zeros(m, dtype=s.dtype)])

@@ -1,38 +1,40 @@
-"""A race: the limit of the influence series for all, exact values for those that can win.
+"""A race: all candidates on a sample of the rows, then on all rows those that did not lose there.
 
-A first lap on a sample of the rows leaves out whoever loses there (onefit.search.first_lap). On all
-rows the limit costs little more than the full-sample fit, and its score differs from the exact one
-only where points change their piece of the loss. Limits that are not exact go without a bound,
-which takes a sixth of the time and leaves nearly every score open (benchmarks/results/
-svm_analysis.md). The leaders are repaired, twice the largest difference seen between a repaired
-score and its limit is taken for the error of all other limits, and whoever is within that of the
-best exact score is repaired, until nobody is. That is an estimate, no bound: a candidate whose
-limit is further off than twice the worst one seen among the leaders can be missed. Method "exact"
-misses none.
+Most of the time of a search goes into bandwidths that lose by far, and a sample of the rows shows
+that at a small part of the cost (benchmarks/results/svm_analysis.md). From ``MIN_ROWS`` rows on,
+every candidate is evaluated on a sample first, by the same splits. One whose score there is further
+below the best than ``MAX_STANDARD_ERRORS`` standard errors is left out: it has no score, its method
+in ``cv_results_`` is "left out", and its reason says what it scored on the sample. Scores are exact
+on the sample, too: limits of the influence series take half the time, but are too low by up to ten
+points where lam is small, and lose winners.
 
-A repair begins with the full-sample solution that the limit was taken around.
-``cv_results_["exact"]`` and ``["method"]`` tell whose scores are exact.
+This is a statistical rule, no proof: the best candidate on few rows need not be the best on many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
 
-from onefit.heldout import Exact
-from onefit.search.grid import Job
-from onefit.search.outcome import Outcome
+from onefit._indexing import draw_rows, select_params, split_rows
+from onefit._types import Array
+from onefit.folds import Folds
+from onefit.search.grid import Job, PlannedSearch
+from onefit.search.outcome import LEFT_OUT, Outcome
 
-Array = NDArray[Any]
+__all__ = ["left_out", "racing", "without_scores"]
 
-__all__ = ["race", "racing"]
-
-#: leaders that are repaired before anything is known about the error of the limit
-REPAIRED_LEADERS = 5
+#: with fewer rows all candidates run on all of them
+MIN_ROWS = 1000
+#: of the rows, and of fewer than FEW_ROWS in the sample a larger share
+SHARE, FEW_ROWS, SHARE_OF_FEW = 0.25, 1000, 0.5
+#: how far below the best a candidate may be, in standard errors of a good candidate's score
+MAX_STANDARD_ERRORS = 2.5
+#: the share of the candidates that are good
+GOOD_SHARE = 0.1
 
 
 def racing(method: Any) -> bool:
@@ -40,87 +42,81 @@ def racing(method: Any) -> bool:
     return isinstance(method, str) and method == "race"
 
 
-def race(
-    jobs: list[Job],
-    outcomes: list[Outcome],
-    totals: Callable[[list[Outcome]], Array],
-    run: Callable[[list[Job]], list[Outcome]],
-) -> list[Outcome]:
-    """Repair the outcomes that can win, by an estimate of the limit's error.
+def left_out(
+    search: Any,
+    planned: PlannedSearch,
+    folds: Folds,
+    X: Any,
+    y: Any,
+    params: dict[str, Any],
+    metric: str,
+) -> dict[int, str]:
+    """The candidates that lose on a sample of the rows, and what they scored there.
 
     Parameters
     ----------
-    jobs : list of Job
-        Those of the limit.
-    outcomes : list of Outcome
-    totals : callable
-        The score of every candidate, larger is better.
-    run : callable
-        Runs jobs.
+    search : KernelSearchCV
+    planned : PlannedSearch
+    folds : Folds
+        In the order of X.
+    X, y, params : what ``fit`` was given
+    metric : str
+        The score that chooses.
     """
-    first = totals(outcomes)
-    exact = _exact(outcomes, first.size)
-    scored = np.isfinite(first)
-    contenders = np.argsort(-np.where(scored, first, -np.inf))[:REPAIRED_LEADERS]
-    while True:
-        contenders = contenders[~exact[contenders] & scored[contenders]]
-        if contenders.size == 0:
-            return outcomes
-        outcomes = _repaired(jobs, outcomes, contenders, run)
-        now = totals(outcomes)
-        exact[contenders] = True
-        error = 2.0 * float(np.nanmax(np.abs(now - first)[exact & scored], initial=0.0))
-        best = float(np.nanmax(now[exact & scored]))
-        contenders = np.flatnonzero(now >= best - error)
+    n = folds.n
+    if n < MIN_ROWS:
+        return {}
+    size = max(int(SHARE * n), min(FEW_ROWS, int(SHARE_OF_FEW * n)))
+    rows = draw_rows(y if is_classifier(search.estimator) else None, n, size)
+    lap = clone(search).set_params(
+        param_grid=[{name: [value] for name, value in one.items()} for one in planned.candidates],
+        n_iter=None,
+        method="auto",
+        cv=folds.among(rows),
+        refit=False,
+        journal=None,
+        verbose=0,
+    )
+    lap.set_callbacks()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a sample that nobody asked for
+        lap.fit(*split_rows(planned.model, X, y, rows), **select_params(X, params, rows))
+    scores = np.asarray(lap.cv_results_[f"{lap.aggregate}_test_{metric}"], dtype=np.float64)
+    if not np.isfinite(scores).any():
+        return {}
+    best = float(np.nanmax(scores))
+    margin = MAX_STANDARD_ERRORS * _standard_error(scores, lap.cv_results_[f"se_test_{metric}"])
+    reason = f"on a sample of {rows.size} rows it has {{:.4g}}, and the best candidate {best:.4g}"
+    return {int(i): reason.format(scores[i]) for i in np.flatnonzero(scores < best - margin)}
 
 
-def _repaired(
-    jobs: list[Job],
-    outcomes: list[Outcome],
-    some: Array,
-    run: Callable[[list[Job]], list[Outcome]],
-) -> list[Outcome]:
-    """The outcomes, exact for some of the candidates."""
-    full = {
-        index: one.full[place]
-        for one in outcomes
-        if one.full is not None
-        for place, index in enumerate(one.indices)
-    }
-    new = run(_only(jobs, set(some.tolist()), full))
-    return [*_without(outcomes, new), *new]
+def _standard_error(scores: Array, errors: Array) -> float:
+    """That of a good candidate's score: those of single ones vary much, with few splits."""
+    known = np.flatnonzero(np.isfinite(scores) & np.isfinite(errors))
+    good = known[np.argsort(-scores[known])][: max(1, int(GOOD_SHARE * scores.size))]
+    return float(np.median(errors[good])) if good.size else np.inf
 
 
-def _exact(outcomes: list[Outcome], size: int) -> NDArray[np.bool_]:
-    exact = np.zeros(size, dtype=bool)
-    for outcome in outcomes:
-        exact[list(outcome.indices)] = outcome.exact.all(axis=1)
-    return exact
+def without_scores(jobs: list[Job], reasons: dict[int, str], like: Outcome) -> list[Outcome]:
+    """Outcomes of the candidates that were left out, with arrays of the shapes of ``like``."""
+    models = [model.take(reasons) for job in jobs for model in job.models]
+    return [_unscored(model.indices, reasons, like) for model in models if model.indices]
 
 
-def _only(jobs: list[Job], wanted: set[int], full: dict[int, Array]) -> list[Job]:
-    """The jobs of some candidates, by exact cross-validation from their full-sample solutions."""
-    found = []
-    for job in jobs:
-        models = []
-        for model in job.models:
-            kept = [i for i, index in enumerate(model.indices) if index in wanted]
-            if kept:
-                lams = tuple(model.lams[i] for i in kept)
-                indices = tuple(model.indices[i] for i in kept)
-                pairs = zip(lams, indices, strict=True)
-                how = Exact({lam: full[index] for lam, index in pairs if index in full})
-                models.append(replace(model, lams=lams, indices=indices, method=how))
-        if models:
-            found.append(Job(job.kernel, tuple(models)))
-    return found
+def _unscored(indices: tuple[int, ...], reasons: dict[int, str], like: Outcome) -> Outcome:
+    def filled(array: Array, value: Any) -> Array:
+        return np.full((len(indices), *array.shape[1:]), value, dtype=array.dtype)
 
-
-def _without(outcomes: list[Outcome], repaired: list[Outcome]) -> list[Outcome]:
-    """Outcomes less the candidates that were repaired."""
-    gone = {index for outcome in repaired for index in outcome.indices}
-    left = [
-        outcome.take([i for i, index in enumerate(outcome.indices) if index not in gone])
-        for outcome in outcomes
-    ]
-    return [outcome for outcome in left if outcome.indices]
+    return Outcome(
+        indices=indices,
+        method=LEFT_OUT,
+        scores={},
+        pooled={},
+        values=filled(like.values, np.nan),
+        exact=filled(like.exact, False),
+        error=filled(like.error, np.nan),
+        moved=filled(like.moved, 0),
+        steps=filled(like.steps, 0),
+        order=None,
+        reasons=[reasons[i] for i in indices],
+    )

@@ -20,7 +20,7 @@ from onefit._validation import check_weights
 from onefit.criteria import KernelStability
 from onefit.criteria.base import Criterion as Own
 from onefit.folds import Folds, leave_one_out
-from onefit.heldout import METHODS, HeldOutMethod, Iterative, Limit
+from onefit.heldout import METHODS, HeldOutMethod, Iterative
 from onefit.inverse.krylov import Watch
 from onefit.kernels import Bank, Kernel, check_precomputed, number_type, takes_gamma, takes_gammas
 from onefit.linalg import HOST
@@ -141,20 +141,17 @@ class Setup(PlannedSearch):
     def check_memory(self) -> None:
         """Refuse, with advice, what would not fit into the memory that is available."""
         for load, estimate in self.works.items():
-            if self.device is None:
-                plan.check_memory(load, estimate)
-            else:
-                plan.check_memory(load, estimate, self.device.room(), repr(self.device))
+            plan.check_memory(load, estimate, *self._room())
 
     def explain(self) -> plan.Explanation:
         """Expected costs of each workload, by the chosen method and by others."""
-        where = self.device
-        if where is None:
-            texts = [plan.explain(*pair) for pair in self.works.items()]
-        else:
-            rates, room = plan.backend_rates(where), where.room()
-            texts = [plan.explain(*pair, rates, room, repr(where)) for pair in self.works.items()]
+        rates, room = plan.backend_rates(self.device), self._room()
+        texts = [plan.explain(*pair, rates, *room) for pair in self.works.items()]
         return plan.Explanation("\n\n".join(texts), self.refusal())
+
+    def _room(self) -> tuple[float | None, str]:
+        """Bytes that are free on the device, and its name; the host is asked when needed."""
+        return (None, "") if self.device is None else (self.device.room(), repr(self.device))
 
     def refusal(self) -> str:
         """The reason why a fit would refuse; empty if it would not."""
@@ -196,8 +193,7 @@ def set_up(
         grid = listed(search.param_grid)
         settings = candidates(search.estimator, grid, search.n_iter, search.random_state)
     found, intervals = expand(_settled(settings, search, X))
-    # a race begins with the limit of every candidate
-    chosen = Limit(for_race=True) if racing(search.method) else make_method(search.method)
+    chosen = None if racing(search.method) else make_method(search.method)
     ranges = {i: own for i, own in intervals.items() if own.keys() & {"gamma", "kernel"}}
     _check_ranges(search, ranges)
     # lam alone is refined kernel by kernel; with gamma it is a matter of a descent

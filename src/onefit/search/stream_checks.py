@@ -36,18 +36,12 @@ def check_search(search: Any) -> None:
             f"{type(search).__name__} needs all rows in memory, but they are streamed; use "
             "KernelSearchCV, or load the rows"
         )
-    refused = {
-        "criterion": (
-            not isinstance(get_criterion(search.criterion), ByRow | None),
-            f"choose by {', '.join(BY_ROW)}, or by the score of the folds, criterion='cv'",
-        ),
-    }
-    for name, (asked, advice) in refused.items():
-        if asked:
-            raise ValueError(
-                f"{name}={getattr(search, name)!r} needs all rows in memory, but they are "
-                f"streamed; {advice}, or load the rows"
-            )
+    if not isinstance(get_criterion(search.criterion), ByRow | None):
+        raise ValueError(
+            f"criterion={search.criterion!r} needs all rows in memory, but they are streamed; "
+            f"choose by {', '.join(BY_ROW)}, or by the score of the folds, criterion='cv', or load "
+            "the rows"
+        )
 
 
 def check_model(one: CandidateModel, criterion: Any) -> None:

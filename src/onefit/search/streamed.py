@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 
-from onefit.columns.fit import FitError
-from onefit.features.fit import FeatureFit
 from onefit.features.fold_models import FoldModels
 from onefit.features.scores import finished
 from onefit.features.values import MAX_KEPT_ELEMENTS, numbers
@@ -181,16 +179,11 @@ class StreamedRows(SearchRows):
         index = fitted["best_index_"]
         model = self.setup.model_of(index)
         work, found, i = self.models[index]
-        W, b = found.whole
-        rows, steps = work.rows, int(found.steps[:, i].max())
-        if found.unfinished[i]:
-            raise FitError(found.unfinished[i])
-        error = float(found.errors[i].max())
-        whole = FeatureFit(np.asfortranarray(W[:, i]), b[i].copy(), steps, error)
+        rows = work.rows
         if is_classifier(model):
             ones = np.ones(len(model.classes_))
             model.class_weight_ = ones if work.classes is None else work.classes
-        model._adopt(rows.kernel, rows.features, rows.landmarks, whole)
+        model._adopt(rows.kernel, rows.features, rows.landmarks, found.fit(i))
         fitted = {"best_estimator_": model, "refit_time_": 0.0}
         if hasattr(model, "feature_names_in_"):
             fitted["feature_names_in_"] = model.feature_names_in_
@@ -229,7 +222,9 @@ def _targets(search: Any, source: Source) -> tuple[Source, Any, int]:
     classes = run(DistinctLabels(), source.raw, n_jobs=search.n_jobs, journal=search.journal)
     check_classification_targets(classes)
     if len(classes) < 2:
-        raise ValueError(f"y holds one class only, {classes[0]!r}; a classifier needs at least two")
+        raise ValueError(
+            f"y holds one class only, {classes.tolist()[0]!r}; a classifier needs at least two"
+        )
     model.classes_ = classes
     encoded = source.encoded(partial(encode_labels, classes))
     return encoded, model, 1 if len(classes) == 2 else len(classes)

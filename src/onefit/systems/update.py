@@ -240,6 +240,13 @@ class Update:
     def __init__(self, bases: list[SharedFactor], which: Indices) -> None:
         self.bases, self.which = bases, which
 
+    @classmethod
+    def joined(cls, systems: list[Update]) -> Update:
+        """The columns of several, which must not keep to the curvature of a base."""
+        before = np.cumsum([0, *(len(system.bases) for system in systems)])
+        which = [system.which + k for system, k in zip(systems, before, strict=False)]
+        return cls([base for system in systems for base in system.bases], np.concatenate(which))
+
     @property
     def curvature(self) -> Array | None:
         """Curvature of the base."""

@@ -18,10 +18,9 @@ import numpy as np
 from onefit import linalg, plan
 from onefit._types import Array
 from onefit.columns.fit import fit
-from onefit.features.any_loss import PrimalExact
 from onefit.features.feature_gram import FeatureGram
 from onefit.features.fit import fit_features
-from onefit.features.squared import GramFolds
+from onefit.features.held_out import GramFolds, PrimalExact
 from onefit.folds import Folds
 from onefit.heldout import Block, Eigen, Exact
 from onefit.kernels import Geometry

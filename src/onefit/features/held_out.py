@@ -1,0 +1,167 @@
+"""Held-out values of rows in memory in feature space, whatever the loss.
+
+**Squared loss.** The first pass adds up the moments of every part of the rows
+(onefit.features.moments). A split is then a matter of small matrices (onefit.features.ridge): the
+sum of the parts it trains on, without the landmarks that it holds out, reduced once for all
+lambdas.
+
+**Any loss.** One model of all rows at a lambda, by Newton's method (onefit.features.newton); its
+last pass leaves gradient and curvature part by part, from which every split takes its first step.
+The limit ends there, with a bound from one more pass. The exact method continues, all splits side
+by side, until the bound is below what counts as exact.
+
+A last pass predicts the test rows of every split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from onefit._types import Array
+from onefit.features.fold_models import FoldModels, newton, squared
+from onefit.features.in_memory import all_rows, moments, split_problem
+from onefit.features.leave_one import FeatureHat, make_hat
+from onefit.features.moments import Moments
+from onefit.features.parts import MAX_MOMENT_ELEMENTS, Partition, partitions
+from onefit.features.split_problem import SplitProblem
+from onefit.folds import Folds
+from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
+from onefit.problem import Problem
+
+__all__ = ["FeatureMethod", "GramFolds", "PrimalExact", "PrimalLimit"]
+
+#: splits at most that passes carry a model for
+MAX_SPLITS = 1000
+#: splits of one row each beyond which a closed form serves them
+MAX_SINGLE_ROW_REDUCTIONS = 20
+
+
+class FeatureMethod(HeldOutMethod):
+    """Models of all splits from passes over the features."""
+
+    products_only = True
+
+    def prepare(self, problem: Problem, folds: Folds) -> PreparedFeatures:
+        self.check(problem)
+        if not problem.quadratic and len(folds) > MAX_SPLITS:
+            raise ValueError(
+                f"method {self.name!r} with an approximation carries a model for each of the "
+                f"{len(folds)} splits through every pass over the rows; use at most "
+                f"{MAX_SPLITS} splits, or for leave-one-out loss='squared', which has a closed form"
+            )
+        return PreparedFeatures(problem, folds, self.name)
+
+
+class GramFolds(FeatureMethod):
+    """Least squares by sums of products of features."""
+
+    name = "gram"
+    requires = ()
+    quadratic_only = True
+
+
+class PrimalLimit(FeatureMethod):
+    """One Newton step of every split from the model of all rows, with a bound."""
+
+    name = "limit"
+
+
+class PrimalExact(FeatureMethod):
+    """Newton steps of all splits until they are exact."""
+
+    name = "exact"
+
+
+@dataclass
+class PreparedFeatures(Prepared):
+    """Splits as sums of parts."""
+
+    problem: Problem = field(repr=False)
+    folds: Folds
+    name: str
+
+    @cached_property
+    def groups(self) -> list[tuple[Partition, SplitProblem, Moments | None]]:
+        """Splits that share parts, and for the squared loss the sums of these."""
+        problem, folds = self.problem, self.folds
+        # of other losses, there is a factor beside each matrix
+        each = (1 if problem.quadratic else 2) * (problem.K.features.size + 1) ** 2
+        return [
+            (
+                part,
+                split_problem(problem, folds, part),
+                moments(problem, part) if problem.quadratic else None,
+            )
+            for part in partitions(folds, max(2, MAX_MOMENT_ELEMENTS // each))
+        ]
+
+    def _models(self, lams: Array) -> Iterator[tuple[list[int], FoldModels]]:
+        """The models of the splits of every group."""
+        near = None
+        for part, rows, sums in self.groups:
+            if sums is not None:
+                yield part.splits, squared(rows, sums, lams, whole=False)
+            else:
+                near = newton(rows, lams, self.name == "exact", whole=False, near=near)
+                yield part.splits, near
+
+    def predict(self, lams: Array) -> HeldOutPath:
+        path = HeldOutPath.empty(self.problem, self.folds, self.name, lams)
+        if self.problem.quadratic and self._one_row_each:
+            return self._leave_one_out(path)
+        for splits, models in self._models(path.lams):
+            for i, why in enumerate(models.reasons):
+                if why and not path.reasons[i]:
+                    path.fail(i, why)
+            known = np.flatnonzero(path.done)
+            path.steps[np.ix_(known, np.array(splits))] = models.steps[:, known].T
+            for c, split in enumerate(splits):
+                values = self.problem.K.values(self.folds.test[split], models.W[c]) + models.b[c]
+                for i in known.tolist():
+                    path.fill(i, split, slice(None), values[:, i], models.bounds[c, i])
+        return path.judged(self.problem)
+
+    def models(self, lam: float) -> tuple[Array, Array]:
+        """Weights (m, splits, q) and intercepts (splits, q) of all splits at one lambda."""
+        m, q = self.problem.K.features.size, self.problem.Y.shape[1]
+        W, b = np.zeros((m, len(self.folds), q)), np.zeros((len(self.folds), q))
+        for splits, models in self._models(np.array([lam])):
+            W[:, splits], b[splits] = np.moveaxis(models.W[:, :, 0], 0, 1), models.b[:, 0]
+        return W, b
+
+    @cached_property
+    def _one_row_each(self) -> bool:
+        """Whether every split tests the one row that it removes, and there are many."""
+        removed, test = self.folds.removed, self.folds.test
+        return len(removed) > MAX_SINGLE_ROW_REDUCTIONS and all(
+            a.size == 1 and np.array_equal(a, b) for a, b in zip(removed, test, strict=True)
+        )
+
+    @cached_property
+    def hat(self) -> FeatureHat:
+        """Of the rows of positive weight."""
+        return make_hat(self.problem)
+
+    def _leave_one_out(self, path: HeldOutPath) -> HeldOutPath:
+        kept = self.problem.positive
+        values = np.empty((path.lams.size, *self.problem.Y.shape))
+        bounds = np.empty_like(values)
+        for i, lam in enumerate(path.lams):
+            left, bounds[i, kept] = self.hat.left_out_with_bounds(float(lam))
+            values[i, kept] = self.problem.Y[kept] - left
+        # rows that no model was trained on
+        outside = np.setdiff1d(self.folds.rows, kept)
+        if outside.size:
+            sums = moments(self.problem, Partition.whole(self.problem.n))
+            full, errors = all_rows(self.problem).squared(sums, path.lams)
+            predicted = self.problem.K.values(outside, full.W) + full.b
+            values[:, outside] = np.moveaxis(predicted, 0, 1)
+            bounds[:, outside] = errors[:, None]
+        values, bounds = values[:, self.folds.rows], bounds[:, self.folds.rows]
+        path.values[:] = values
+        path.bounds[:] = bounds + np.abs(path.values - values)
+        return path.judged(self.problem)
