@@ -233,7 +233,7 @@ class FullPath:
     def _fits(self, waiting: list[LeaveOutGroup], one: LeaveOutGroup) -> bool:
         """Whether problems of several lambdas are solved side by side, which saves small steps.
 
-        Their inverses together are not larger than one of all rows, and their curvature their own.
+        Together, their inverses must not exceed one of all rows; each keeps its own curvature.
         """
         together = [*waiting, one]
         systems = [group.system for group in together if isinstance(group.system, Update)]
