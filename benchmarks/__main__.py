@@ -39,13 +39,16 @@ SCRIPTS = (
     "scaling_dask",
     "dask_designs",
     "startup",
-    "bakeoff",
+    "how_good",
     "stacking",
+    "ard",
+    "skewed_targets",
+    "cells",
 )
 NEED_DATA = (
     "svm_search", "svm_rows", "ablation", "iterative", "gradient", "svr_search", "quantiles",
-    "features", "peeking", "fallback", "minutes", "bakeoff", "data_checks",
-    "stacking",
+    "features", "peeking", "fallback", "minutes", "how_good", "data_checks",
+    "stacking", "ard", "skewed_targets", "cells",
 )  # fmt: skip
 
 

@@ -14,15 +14,15 @@ import numpy as np
 Array = np.ndarray
 
 #: a Gaussian process factors an n x n matrix in every step of its optimiser
-MAX_ROWS_GP = 1000
+MAX_ROWS_GP = 600
 
 
 def onefit(X: Array, y: Array, classes: bool, uneven: bool, seed: int, **options: Any) -> Any:
-    """``onefit.select`` with default options."""
+    """``onefit.select`` with ``stack=False`` and default options."""
     from onefit import select
 
     task = "classification" if classes else "regression"
-    return select(X, y, task=task, random_state=seed, **options)
+    return select(X, y, task=task, random_state=seed, **({"stack": False} | options))
 
 
 def stack(X: Array, y: Array, classes: bool, uneven: bool, seed: int) -> Any:

@@ -39,7 +39,7 @@ def real(path: Path) -> Row:
     frame = pd.read_csv(path, low_memory=False)
     target = "target" if "target" in frame else frame.columns[-1]
     frame = frame[frame[target].notna()].reset_index(drop=True)
-    X = TablePreparer().fit_read(frame.drop(columns=target))
+    X = TablePreparer().fit_rows(frame.drop(columns=target))[0]
     y = frame[target].to_numpy()
     task, _ = choose_task(y)
     name, share = max(checks.shares_of_columns(X, y, task, None), key=lambda one: one[1])

@@ -63,7 +63,7 @@ def one(function: str, law: str, n: int, seed: int) -> tuple[bool, bool, float, 
 
     robust, outliers.robust_search = outliers.robust_search, keep
     try:
-        found = select(X, y, random_state=seed)
+        found = select(X, y, stack=False, random_state=seed)
     finally:
         outliers.robust_search = robust
     squared = first[0] if first else found.search_

@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 ASSETS = HERE.parent / "docs" / "assets"
 #: picture -> the table that it shows
-PICTURES = {"accuracy": "accuracy", "speed": "exact_search", "quality": "bakeoff_rivals"}
+PICTURES = {"accuracy": "accuracy", "speed": "exact_search", "quality": "how_good_rivals"}
 #: loss -> title
 LOSSES = {
     "squared": "squared loss",
@@ -26,7 +26,9 @@ LOSSES = {
 ORDERS = ("order 1", "order 2", "order 3", "order 5", "order 8")
 #: name in the table of rivals -> name in the picture
 RIVALS = {
-    "boosting": "gradient boosting, tuned",
+    "catboost": "CatBoost",
+    "lightgbm": "LightGBM, tuned",
+    "xrfm": "xRFM, tuned",
     "forest": "random forest",
     "svm": "SVM, grid search",
     "gp": "Gaussian process",
@@ -122,10 +124,10 @@ def speed(plt: Any) -> Any:
 
 def quality(plt: Any) -> Any:
     """Data sets on which onefit is better, equal or worse than other models."""
-    rows = rows_of("bakeoff_rivals")
+    rows = rows_of("how_good_rivals")
     columns = {"better": BLUE, "tied": GREY, "worse": RED}
     labels = ("onefit better", "no significant difference", "onefit worse")
-    figure, axis = plt.subplots(figsize=(7.2, 2.4), layout="constrained")
+    figure, axis = plt.subplots(figsize=(7.2, 2.8), layout="constrained")
     left = [0] * len(RIVALS)
     for (column, colour), label in zip(columns.items(), labels, strict=True):
         counts = [

@@ -1,6 +1,6 @@
 """Stacks of the candidates of one search beside its winner, on small regressions.
 
-Splits of the literature (boston20, concrete20, energy20, yacht20, airfoil10: 10 % of the rows for
+Splits of the literature (boston, concrete, energy, yacht, airfoil: 10 % of the rows for
 the test), and random splits of the sets of LIBSVM and R (a quarter of the rows). Columns are
 standardised by the training part. Both contestants come from one search: Gaussian, Laplace and
 linear kernels with the lams and gammas of ``default_grid``, 5 shuffled folds.
@@ -31,11 +31,11 @@ import _harness as harness
 import numpy as np
 from _data import data_folder
 from _harness import Row
-from bakeoff import TEST, split_of
+from _sets import TEST_SHARE, TableSet
 from overfitting import corrected_p
 from scipy.stats import wilcoxon
 
-LITERATURE = ("boston20", "concrete20", "energy20", "yacht20", "airfoil10")
+LITERATURE = ("boston", "concrete", "energy", "yacht", "airfoil")
 OTHERS = ("servo", "ozone", "mpg", "pyrim", "triazines", "eunite2001", "bodyfat")
 KERNELS = ("rbf", "laplacian", "linear")
 MOST_NESTED = 500
@@ -43,16 +43,9 @@ HOW = ("winner", "stack", "learned", "best", "crossfit")
 
 
 def split_rows(folder: Path, name: str, split: int) -> tuple[np.ndarray, ...]:
-    """Training and test rows, standardised by the training part; as ``split_of``."""
-    if name in OTHERS:
-        return split_of(folder, name, split)
-    from literature import load
-
-    X, y, masks = load(name)
-    test = masks[:, split]
-    scale = X[~test].std(axis=0)
-    X = (X - X[~test].mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
-    return X[~test], X[test], y[~test], y[test]
+    """Training and test rows, standardised by the training part."""
+    group = "libsvm" if name in OTHERS else "literature"
+    return TableSet(name, group).split(folder, split)
 
 
 def run(folder: Path, name: str, split: int) -> Row:
@@ -105,7 +98,7 @@ def by_set(runs: list[Row]) -> list[Row]:
     for name in dict.fromkeys(row["set"] for row in runs):
         own = [row for row in runs if row["set"] == name]
         mean = {key: float(np.mean([row[key] for row in own])) for key in own[0] if key != "set"}
-        share = TEST if name in OTHERS else 0.1
+        share = TEST_SHARE if name in OTHERS else 0.1
         errors = {how: [row[how] for row in own] for how in ("winner", "stack", "learned")}
         total = {how: mean[how] for how in HOW}
         row: Row = {"set": name, "rows": own[0]["rows"], "splits": len(own)} | total
@@ -153,7 +146,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
     args = parser.parse_args()
-    names = ("servo", "yacht20") if args.quick else (*LITERATURE, *OTHERS)
+    names = ("servo", "yacht") if args.quick else (*LITERATURE, *OTHERS)
     tasks = [(name, split) for split in range(2 if args.quick else args.splits) for name in names]
     runs = []
     with ProcessPoolExecutor(args.jobs) as pool:

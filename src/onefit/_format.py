@@ -23,8 +23,6 @@ __all__ = [
     "shorten",
 ]
 
-#: integers in tables of the user's data have separators from here on; years have none
-MIN_SEPARATED = 10_000
 MISSING = ("None", "nan", "NaT", "<NA>")
 #: largest number of characters of a text in a table
 MAX_CELL = 60
@@ -98,7 +96,7 @@ def shorten(text: Any, most: int = 24) -> str:
 
 
 def cell(value: Any, plain: bool = False) -> str:
-    """A value of the user's table: dates without an empty time, ids (``plain``) as they are."""
+    """A value of the user's table: dates without an empty time, ids and years as they are."""
     if str(value) in MISSING:
         return "–"
     if hasattr(value, "isoformat") or isinstance(value, np.datetime64):
@@ -106,7 +104,7 @@ def cell(value: Any, plain: bool = False) -> str:
     if isinstance(value, (float, np.floating)):
         whole = float(value).is_integer() and abs(float(value)) < MAX_PLAIN
         return cell(int(value), plain) if whole else number(value, 4)
-    if isinstance(value, (int, np.integer)) and (plain or abs(int(value)) < MIN_SEPARATED):
+    if isinstance(value, (int, np.integer)) and plain:
         return str(value)
     return shorten(number(value), MAX_CELL)
 

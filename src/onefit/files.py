@@ -26,12 +26,10 @@ from numpy.typing import NDArray
 from onefit._format import GIB
 from onefit._frames import (
     LINE,
-    MAX_QUOTED,
     all_match,
     as_frame,
     columns_of,
     filled,
-    is_frame,
     listed,
     may_hold_text,
     place_of,
@@ -47,11 +45,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 CheckRows = Callable[[int], None] | None
 
-__all__ = [
-    "MAX_QUOTED", "CheckRows", "DataError", "all_match", "as_frame", "columns_of", "filled",
-    "is_frame", "is_libsvm", "is_parquet", "listed", "may_hold_text", "place_of", "read_frame",
-    "read_libsvm", "shortened", "shown",
-]  # fmt: skip
+__all__ = ["CheckRows", "is_libsvm", "is_parquet", "read_frame", "read_libsvm"]
 
 CSV = (".csv", ".tsv", ".txt")
 EXCEL = (".xlsx",)

@@ -7,7 +7,7 @@ held-out rows, but no target enters.
 
 A kernel compares rows by one distance, so every column enters it with a comparable size: numbers
 have variance 1, a text column of any width has variance 1 in total. What encodings gain, and why
-they are scikit-learn's parts and not skrub's, is in ``benchmarks/mixed_tables.py``.
+they are scikit-learn's parts and not skrub's, is in ``benchmarks/results/mixed_tables.md``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from onefit.tables import WrittenNumbers, as_frame, is_frame
+from onefit._frames import as_frame, is_frame
+from onefit.tables import WrittenNumbers
 
 Array = NDArray[Any]
 
@@ -96,19 +97,19 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> TablePreparer:
         """Learn types, medians, scales and categories."""
-        self.fit_read(X)
+        self.fit_rows(X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Learn from the rows of X, and prepare them."""
-        return self.encode(self.fit_read(X))
+        return self.fit_rows(X)[1]
 
     def transform(self, X: Any) -> Any:
         """Prepare new rows."""
         return self.encode(self.read(X))
 
-    def fit_read(self, X: Any) -> Any:
-        """Learn from the rows of X; return them read (see :meth:`read`), not encoded yet."""
+    def fit_rows(self, X: Any) -> tuple[Any, Any]:
+        """Learn from the rows of X; return them as :meth:`read` has them, and encoded."""
         self.reader_ = WrittenNumbers(self.dayfirst) if is_frame(X) else None
         if self.reader_ is not None:
             frame = named_alike(as_frame(X))
@@ -120,9 +121,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             rows, self.notes_ = self._numbers(X, reset=True), []
             self.columns_with_gaps_ = []
         self.encoder_ = self._make_encoder(rows)
-        if self.encoder_ is not None:
-            self.encoder_.fit(rows)
-        return rows
+        return rows, rows if self.encoder_ is None else _plain(self.encoder_.fit_transform(rows))
 
     def read(self, X: Any, dayfirst: bool | None = None) -> Any:
         """New rows with columns of float64 or text, as the fitted table had them.
@@ -134,12 +133,21 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             return self._numbers(X, reset=False)
         return self.reader_.transform(named_alike(as_frame(X)) if is_frame(X) else X, dayfirst)
 
+    def typed(self, X: Any) -> Any:
+        """A data frame with numbers as floats and dates as moments, however they are written."""
+        import pandas as pd
+
+        frame, rows = named_alike(as_frame(X)).copy(), self.read(X)
+        for name, how in ({} if self.reader_ is None else self.reader_.how_).items():
+            if how["kind"] == "number":
+                frame[name] = rows[str(name)]
+            elif how["kind"] == "date":
+                frame[name] = pd.to_datetime(rows[str(name)], unit="D").dt.round("s")
+        return frame
+
     def encode(self, rows: Any) -> Any:
         """Rows as :meth:`read` returns them, as a matrix."""
-        if self.encoder_ is None:
-            return rows
-        Z = self.encoder_.transform(rows)
-        return Z if issparse(rows) else np.ascontiguousarray(Z, dtype=np.float64)
+        return rows if self.encoder_ is None else _plain(self.encoder_.transform(rows))
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Names of the columns of the matrix."""
@@ -228,6 +236,11 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             *((f"long {i}", TextEncoder(), np.array([place])) for i, place in enumerate(long)),
         ]
         return ColumnTransformer([part for part in parts if part[2].size])
+
+
+def _plain(Z: Any) -> Any:
+    """A matrix of float64 by rows; sparse ones as they are."""
+    return Z if issparse(Z) else np.ascontiguousarray(Z, dtype=np.float64)
 
 
 class _Encoder(TransformerMixin, BaseEstimator):
@@ -324,6 +337,11 @@ class TextEncoder(_Encoder):
 
     def fit(self, X: Any, y: Any = None) -> TextEncoder:
         """Learn weights and directions."""
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Learn weights and directions, and return the columns of the texts."""
         from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 
@@ -340,7 +358,7 @@ class TextEncoder(_Encoder):
         name = str(X.columns[0]) if hasattr(X, "columns") else "0"
         self.pairs_ = [(name, f"text {i + 1}") for i in range(width)]
         self.n_features_in_ = 1
-        return self
+        return np.asarray((Z - self.mean_) / self.size_)
 
     def transform(self, X: Any) -> Array:
         """Columns of the texts."""

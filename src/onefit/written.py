@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit._frames import place_of, shown
 from onefit._validation import DataError
-from onefit.files import place_of, shown
 
 Array = NDArray[Any]
 

@@ -141,13 +141,13 @@ def test_another_preparation():
     assert "outliers" not in plain.summary()
 
 
-def test_outliers_by_request():
+def test_no_reaction_to_outliers_where_the_loss_is_given():
     X = np.column_stack([SIZE, FLAG])
     X[3, 0] = 0.0
     wild = Y + 15.0 * (np.arange(n) % 12 == 0)
-    asked = AutoKernelRegressor(kernels="rbf", scoring="rmse", outliers=True, cv=3).fit(X, wild)
+    asked = AutoKernelRegressor(kernels="rbf", cv=3).fit(X, wild)
     assert asked.best_params_["loss"] == "huber"
-    left = AutoKernelRegressor(kernels="rbf", outliers=False, cv=3).fit(X, wild)
+    left = AutoKernelRegressor(kernels="rbf", loss="squared", cv=3).fit(X, wild)
     assert "loss" not in left.best_params_
 
 
@@ -193,7 +193,7 @@ def test_too_many_rows_are_refused_before_any_work():
 class Refusing(TablePreparer):
     """Raises if it is fitted."""
 
-    def fit_read(self, X):
+    def fit_rows(self, X):
         raise AssertionError("the table was prepared")
 
 

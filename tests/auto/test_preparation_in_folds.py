@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from onefit import AutoKernelClassifier, AutoKernelRegressor, KernelRegressor
+from onefit.prepare import TablePreparer
 
 X, Y = make_regression(80, 20, n_informative=4, noise=20.0, random_state=0)
 CV = KFold(4, shuffle=True, random_state=1)
@@ -21,13 +22,10 @@ def auto(prepare=SELECT, **options):
     return AutoKernelRegressor(prepare=prepare, cv=CV, param_grid=GRID, **options)
 
 
-@pytest.mark.parametrize(
-    ("prepare", "in_folds"), [(SELECT, False), (SELECT, True), (StandardScaler(), True)]
-)
-def test_as_grid_search(prepare, in_folds):
-    found = auto(prepare, scoring="neg_mean_squared_error", prepare_in_folds=in_folds).fit(X, Y)
+def test_as_grid_search():
+    found = auto(scoring="neg_mean_squared_error").fit(X, Y)
     grid = {f"model__{name}": values for name, values in GRID.items()}
-    pipeline = Pipeline([("prepare", prepare), ("model", KernelRegressor())])
+    pipeline = Pipeline([("prepare", SELECT), ("model", KernelRegressor())])
     expected = GridSearchCV(pipeline, grid, cv=CV, scoring="neg_mean_squared_error").fit(X, Y)
     # folds are of one size, so that the mean of their scores is the score of all rows
     np.testing.assert_allclose(
@@ -42,7 +40,7 @@ def test_as_grid_search(prepare, in_folds):
 def test_noise_is_not_explained():
     random = np.random.default_rng(0)
     noise, y = random.normal(size=(60, 500)), random.normal(size=60)
-    with pytest.warns(UserWarning, match="headline_"):
+    with pytest.warns(UserWarning, match="the baseline"):
         found = AutoKernelRegressor(prepare=SelectKBest(f_regression, k=10)).fit(noise, y)
     assert found.best_score_ < 0.2
     assert any("every training part" in one for one in found.reasons_)
@@ -84,7 +82,8 @@ def test_tables_groups_and_weights():
     table = pd.DataFrame(X[:, :5]).add_prefix("x").assign(kind=np.where(X[:, 5] > 0, "a", "b"))
     table.loc[3, "x0"] = np.nan
     weights, groups = np.linspace(0.5, 1.5, 80), np.arange(80) // 4
-    found = AutoKernelRegressor(prepare_in_folds=True, cv=4, param_grid=GRID)
+    prepare = make_pipeline(TablePreparer(), SelectKBest(f_regression, k="all"))
+    found = AutoKernelRegressor(prepare=prepare, cv=4, param_grid=GRID)
     found.fit(table, Y, groups=groups, sample_weight=weights)
     pipeline = clone(found.pipeline_)
     expected = pipeline.fit(table, Y, model__sample_weight=weights).predict(table)

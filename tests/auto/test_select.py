@@ -103,7 +103,7 @@ GROUPS, SPOILT = np.arange(n) % 10, y + 15.0 * (np.arange(n) % 12 == 0)
 @pytest.fixture(scope="module")
 def robust():
     """Of rows with outliers, in groups."""
-    return select(X, SPOILT, groups=GROUPS, cv=3, random_state=0)
+    return select(X, SPOILT, groups=GROUPS, cv=3, stack=False, random_state=0)
 
 
 def test_outliers_bring_hubers_loss(robust):
@@ -144,14 +144,14 @@ def test_outliers_are_answered_near_the_bandwidth_of_the_squared_loss(robust):
     np.testing.assert_array_equal(gammas, known[max(0, place - 2) : place + 3])
 
 
-def test_a_long_search_with_hubers_loss_needs_to_be_asked_for(monkeypatch):
+def test_a_long_search_with_hubers_loss_needs_a_longer_limit(monkeypatch):
     monkeypatch.setattr("onefit.auto.outliers.MAX_SECONDS", 0.0)
     given = {"cv": 3, "kernels": "rbf", "random_state": 0}
     left_out = select(X, SPOILT, **given)
     assert left_out.best_estimator_.loss == "squared"
     (why,) = [one for one in left_out.reasons_ if "Huber's loss was not tried" in one]
-    assert "outliers=True tries it in any case" in why
-    assert select(X, SPOILT, outliers=True, **given).best_params_["loss"] == "huber"
+    assert "minutes sets another limit" in why
+    assert select(X, SPOILT, minutes=10.0, **given).best_params_["loss"] == "huber"
 
 
 def test_one_outlier_in_a_hundred_does_not():

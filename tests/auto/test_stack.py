@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification, make_friedman1
+from sklearn.feature_selection import SelectKBest
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from typer.testing import CliRunner
@@ -185,6 +186,43 @@ def test_regressor_says_what_it_averages(data, tmp_path):
     assert auto.predict(X) - found.lower == pytest.approx(np.full(90, half))
 
 
+@pytest.mark.parametrize(
+    ("options", "stacked"),
+    [
+        ({}, True),
+        ({"stack": False}, False),
+        ({"kernels": ("rbf", "linear")}, False),
+        ({"scoring": "mae"}, False),
+        ({"minutes": 5.0}, False),
+    ],
+)
+def test_a_regression_left_to_the_rules_is_stacked(data, options, stacked):
+    auto = AutoKernelRegressor(cv=3, **options).fit(*data)
+    assert hasattr(auto.search_, "stack_") == stacked
+
+
+def test_many_rows_several_targets_and_classes_are_not_stacked_by_default(data, monkeypatch):
+    X, y = data
+    assert not hasattr(select(X, np.where(y > y.mean(), "a", "b"), cv=3).search_, "stack_")
+    assert not hasattr(select(X, np.column_stack([y, -y]), cv=3).search_, "stack_")
+    monkeypatch.setattr("onefit.auto.stacked.MAX_DEFAULT_ROWS", y.size - 1)
+    assert not hasattr(select(X, y, cv=3).search_, "stack_")
+
+
+def test_the_plan_shows_the_time_of_the_average(data):
+    assert "average of the candidates" in AutoKernelRegressor().explain(*data)
+    assert "average of the candidates" not in AutoKernelRegressor(stack=False).explain(*data)
+
+
+def test_a_stack_has_no_updates(data):
+    X, y = data
+    grid = {"gamma": [0.03, 0.1], "lam": [1e-4, 1e-2]}
+    model = stack(KernelSearchCV(KernelRegressor(), grid, cv=3).fit(X, y), X, y).best_estimator_
+    for change in (lambda: model.add_rows(X[:2], y[:2]), lambda: model.remove_rows([0])):
+        with pytest.raises(TypeError, match="has no updates; use stack=False"):
+            change()
+
+
 def test_outliers_bring_the_candidates_of_both_searches(data):
     X, y = data
     y = y + np.where(np.arange(y.size) % 12, 0.0, 60.0)
@@ -259,9 +297,9 @@ def test_command_line(data, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"stack": "yes"}, "stack must be True, False or 'nested'"),
+        ({"stack": "yes"}, "stack must be None, True, False or 'nested'"),
         ({"stack": True, "approximation": "nystrom"}, "leave one of them out"),
-        ({"stack": True, "prepare_in_folds": True}, "use stack=False"),
+        ({"stack": True, "prepare": SelectKBest()}, "use stack=False"),
     ],
 )
 def test_refusals(data, options, message):

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import onefit as package
+from onefit._validation import DataError
 from onefit.cli.errors import BAD_DATA
-from onefit.files import DataError
 from onefit.prepare import TablePreparer
 from onefit.tables import WrittenNumbers
 

@@ -14,9 +14,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from onefit._frames import shown
+from onefit._validation import DataError
 from onefit.cli.errors import BAD_DATA, TOO_LARGE
 from onefit.config import config_context
-from onefit.files import READ_BYTES, DataError, shown
+from onefit.files import READ_BYTES
 from onefit.prepare import TablePreparer
 from onefit.tables import read_features, read_table
 
@@ -204,7 +206,7 @@ def test_a_wide_table_is_what_it_was(wide):
     path, frame = wide
     table = read_table(path, "t")
     preparer = TablePreparer()
-    X = preparer.fit_read(table.X)
+    X = preparer.fit_rows(table.X)[0]
     assert list(X.columns) == list(frame.columns)
     assert X["word"].tolist() == frame["word"].tolist()
     numbers = frame.drop(columns="word").astype(float)

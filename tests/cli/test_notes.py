@@ -61,3 +61,10 @@ def test_the_table_has_the_same_notes(onefit, tmp_path):
     text = " ".join(done.stdout.split())
     for note in re.findall(r"^note: (.*)$", done.stderr, re.M):
         assert note in text
+
+
+def test_gap_codes_count_as_missing_values_and_columns_have_the_type_they_are_read_as(told):
+    page = re.sub(r"<[^>]+>", "|", told[2])
+    assert re.search(r"missing values\|+5 \(3.1", page)  # of 40 rows with four columns
+    types = dict(re.findall(r"\|(name|size|kind|day)\|+(text|number|date)\|", page))
+    assert types == {"name": "text", "size": "number", "kind": "text", "day": "date"}

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from onefit import select
-from onefit.files import DataError
+from onefit._validation import DataError
 from onefit.prepare import TablePreparer
 from onefit.tables import WrittenNumbers
 

@@ -32,7 +32,7 @@ def test_numbers(value, text):
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (1998, "1998"), (1998.0, "1998"), (123456, "123,456"), (0.12345, "0.1235"),
+        (1998, "1,998"), (1998.0, "1,998"), (123456, "123,456"), (0.12345, "0.1235"),
         (np.datetime64("2021-03-05"), "2021-03-05"),
         (datetime.datetime(2021, 3, 5), "2021-03-05"),
         (datetime.datetime(2021, 3, 5, 10, 30), "2021-03-05 10:30:00"),
@@ -41,7 +41,7 @@ def test_numbers(value, text):
 )  # fmt: skip
 def test_cells(value, text):
     assert cell(value) == text
-    assert cell(123456, plain=True) == "123456"
+    assert (cell(123456, plain=True), cell(1998.0, plain=True)) == ("123456", "1998")
 
 
 def test_labels_differ_and_settings_are_short():

@@ -16,6 +16,7 @@ from sklearn.metrics import get_scorer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from onefit._frames import as_frame, is_frame
 from onefit.auto import rules
 from onefit.auto.familiar import Familiar, RowNotes, Unfamiliar
 from onefit.auto.planning import plan_search
@@ -30,7 +31,6 @@ from onefit.report.facts import Facts
 from onefit.search.continuous import Interval
 from onefit.search.pipeline_rows import as_kernel_search
 from onefit.search_gradient import KernelGradientSearchCV
-from onefit.tables import as_frame, is_frame
 
 Array = NDArray[Any]
 
@@ -51,10 +51,39 @@ def _of_search(name: str, text: str) -> Any:
 
 
 class AutoKernel(BaseEstimator):
-    """Base of the automatic estimators, which define ``_task``, ``_checked_y`` and parameters."""
+    """Base of the automatic estimators, which define ``_task`` and ``_checked_y``."""
 
     _task: str
     _why: str | None = None
+
+    def __init__(
+        self,
+        *,
+        prepare: Any = None,
+        scoring: Any = None,
+        cv: Any = 5,
+        kernels: Any = None,
+        loss: str | None = None,
+        param_grid: Any = None,
+        stack: bool | str | None = None,
+        approximation: str | None = None,
+        minutes: float | None = None,
+        n_jobs: int | None = None,
+        journal: Any = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.prepare = prepare
+        self.scoring = scoring
+        self.cv = cv
+        self.kernels = kernels
+        self.loss = loss
+        self.param_grid = param_grid
+        self.stack = stack
+        self.approximation = approximation
+        self.minutes = minutes
+        self.n_jobs = n_jobs
+        self.journal = journal
+        self.random_state = random_state
 
     best_params_ = _of_search("best_params_", "Kernel, lam and the other chosen parameters.")
     best_score_ = _of_search("best_score_", "The score of all held-out rows together.")
@@ -87,8 +116,7 @@ class AutoKernel(BaseEstimator):
         if self._planned.in_folds:
             raise ValueError(
                 f"{what} needs prepared rows that are the same in all splits, and the preparation "
-                "was fitted in every training part; use one that does not need the target, and "
-                "prepare_in_folds=False"
+                "was fitted in every training part; use one that does not need the target"
             )
 
     def set_callbacks(self, *callbacks: Any) -> Any:
@@ -298,6 +326,8 @@ class AutoKernel(BaseEstimator):
         options["about"] = about | dict(options.get("about") or {})
         found: dict[str, Any] = {"notes": self.notes_, "reasons": self.reasons_}
         found["calibrated"] = self.best_estimator_
+        if options.get("rows") is not None and isinstance(done.preparer, TablePreparer):
+            found["typed"] = done.preparer.typed(options["rows"])
         return write_report(as_kernel_search(self.search_), path, **(found | options))
 
     def summary(self) -> str:

@@ -20,9 +20,10 @@ from scipy.sparse.csgraph import connected_components
 from scipy.stats import rankdata
 from sklearn.model_selection import TimeSeriesSplit
 
+from onefit._frames import listed, place_of, shown
 from onefit.auto.rules import is_count
-from onefit.files import listed, place_of, shown
-from onefit.tables import is_sparse, names_the_rows
+from onefit.kernels.distances import is_sparse
+from onefit.tables import names_the_rows
 
 Array = NDArray[Any]
 

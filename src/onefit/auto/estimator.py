@@ -12,12 +12,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from onefit._frames import shown
 from onefit._validation import DataError
 from onefit.auto import rules
 from onefit.auto.base import AutoKernel
 from onefit.auto.planning import make_model
 from onefit.auto.run import Selection
-from onefit.files import shown
 from onefit.uncertainty import PredictionInterval, predict_interval
 
 Array = NDArray[Any]
@@ -47,14 +47,15 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
        bandwidths and lams of :func:`onefit.default_grid`; with many rows, a race on a sample keeps
        the kernels and bandwidths near the best (:mod:`onefit.auto.race`), and a grid grows where
        the winner is at its edge. The squared loss, for which one decomposition serves all lams.
-    5. **Outliers** (one target). If more than 1 % of the winner's held-out residuals are further
-       from their median than 5 times their scale (the MAD, JMLR 2008 eq. 18; for normal errors one
-       in 1.7 million is), candidates are chosen by the mean absolute error instead: the candidate
-       with the smallest one gives the kernel and the scale of the residuals, and then, with
-       that kernel and bandwidths up to two grid steps from its own, the squared loss and Huber's
-       loss with a threshold of 1, 2 and 3 times the scale are searched. The score stays R^2; the
-       mean absolute error is ``cv_results_["criterion"]``. Without ``minutes``, that search is
-       smaller, or left out, where its plan exceeds a minute (some thousand rows).
+    5. **Outliers** (one target; none of ``loss``, ``scoring`` and ``param_grid`` given). If more
+       than 1 % of the winner's held-out residuals are further from their median than 5 times their
+       scale (the MAD, JMLR 2008 eq. 18; for normal errors one in 1.7 million is), candidates are
+       chosen by the mean absolute error instead: the candidate with the smallest one gives the
+       kernel and the scale of the residuals, and then, with that kernel and bandwidths up to two
+       grid steps from its own, the squared loss and Huber's loss with a threshold of 1, 2 and 3
+       times the scale are searched. The score stays R^2; the mean absolute error is
+       ``cv_results_["criterion"]``. Without ``minutes``, that search is smaller, or left out, where
+       its plan exceeds a minute (some thousand rows).
 
        In simulations (``benchmarks/outlier_rule.py``, 40 data sets per kind of noise) Huber's loss
        was chosen for none with normal errors, for 1 with Laplace errors, for 4 with Student's t
@@ -67,6 +68,10 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
        planned changes to features, or ends with the kernels tried so far. ``reasons_`` says what
        was left out.
 
+    7. **Average** (up to 1,500 rows and one target). If none of ``kernels``, ``loss``, ``scoring``,
+       ``param_grid``, ``approximation`` and ``minutes`` is given, the model is a weighted average
+       of the candidates, see :mod:`onefit.stacking`; with ``stack=False`` it is the best one.
+
     A column that alone explains nearly all of the target on held-out rows gets a warning, and so
     does a choice that does not clearly beat the baseline. For other rules, or a kernel matrix
     instead of X, use :class:`onefit.KernelSearchCV`.
@@ -76,10 +81,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
     prepare : transformer or "passthrough", default=None
         First step of the pipeline; None is ``TablePreparer()``. One that needs the target, such as
         ``SelectKBest``, is fitted in every training part, or the score would be that of rows whose
-        targets it has seen.
-    prepare_in_folds : bool, default=False
-        Whether a transformer that does not need the target is fitted in every training part too.
-        Grids then stay as they are, and rule 5 and ``minutes`` do not apply.
+        targets it has seen; grids then stay as they are, and rule 5 and ``minutes`` do not apply.
     scoring : str or callable, default=None
         Any scorer of scikit-learn, or a short name such as "mae" or "rmse".
     cv : int, splitter, or iterable of splits, default=5
@@ -87,13 +89,13 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
     loss : str, default=None
     param_grid : dict or list of dicts, default=None
         Candidates, as in :class:`onefit.KernelSearchCV`.
-    outliers : bool, default=None
-        Whether to apply rule 5; None applies it if none of ``loss``, ``scoring`` and
-        ``param_grid`` is given. With True, it may take any time.
-    stack : bool or "nested", default=False
+    stack : bool or "nested", default=None
         Whether to average the candidates instead of choosing one, see :mod:`onefit.stacking`. With
         the squared loss, candidates with a metric (:mod:`onefit.gradient_metric`) or scales of the
         columns (:mod:`onefit.evidence_scales`) that are learned in each training part enter, too.
+        None does so for a regression of up to 1,500 rows and one target, if none of ``kernels``,
+        ``loss``, ``scoring``, ``param_grid``, ``approximation`` and ``minutes`` is given and the
+        preparation is not fitted in the training parts; it takes about three times the time.
         "nested" also computes the error of the stack by nested cross-validation, a few times as
         long as the search.
     approximation : str, default=None
@@ -135,39 +137,6 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
 
     _task = "regression"
 
-    def __init__(
-        self,
-        *,
-        prepare: Any = None,
-        prepare_in_folds: bool = False,
-        scoring: Any = None,
-        cv: Any = 5,
-        kernels: Any = None,
-        loss: str | None = None,
-        param_grid: Any = None,
-        outliers: bool | None = None,
-        stack: bool | str = False,
-        approximation: str | None = None,
-        minutes: float | None = None,
-        n_jobs: int | None = None,
-        journal: Any = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.prepare = prepare
-        self.prepare_in_folds = prepare_in_folds
-        self.scoring = scoring
-        self.cv = cv
-        self.kernels = kernels
-        self.loss = loss
-        self.param_grid = param_grid
-        self.outliers = outliers
-        self.stack = stack
-        self.approximation = approximation
-        self.minutes = minutes
-        self.n_jobs = n_jobs
-        self.journal = journal
-        self.random_state = random_state
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -186,9 +155,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         return predict_interval(self.search_, data.X, data.y, rows, alpha, **data.params)
 
     def _may_be_robust(self, y: Array) -> bool:
-        given = self.loss or self.scoring or self.param_grid
-        asked = not given if self.outliers is None else self.outliers
-        return bool(asked) and y.ndim == 1
+        return not (self.loss or self.scoring or self.param_grid) and y.ndim == 1
 
     def _checked_y(self, y: Any) -> Array:
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y", ensure_min_samples=0)
@@ -209,16 +176,16 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
 class AutoKernelClassifier(ClassifierMixin, AutoKernel):
     """Kernel classification: preprocessing, kernel and parameters are chosen by documented rules.
 
-    The rules are those of :class:`AutoKernelRegressor`, except for the score and outliers: the
-    score is the accuracy of all held-out rows together, folds are stratified by label, and the loss
-    is squared (a least squares support vector machine) unless ``loss`` is given. If a class has
-    less than half of an even share of the rows, ``reasons_`` mention balanced accuracy. For other
-    thresholds and decisions by cost see ``tune_threshold`` and ``minimise_cost`` of ``search_``.
+    The rules are those of :class:`AutoKernelRegressor`, except for the score, outliers and the
+    average: the score is the accuracy of all held-out rows together, folds are stratified by label,
+    the loss is squared (a least squares support vector machine) unless ``loss`` is given, and
+    candidates are averaged with ``stack=True`` only. If a class has less than half of an even share
+    of the rows, ``reasons_`` mention balanced accuracy. For other thresholds and decisions by cost
+    see ``tune_threshold`` and ``minimise_cost`` of ``search_``.
 
     Parameters
     ----------
     prepare : transformer or "passthrough", default=None
-    prepare_in_folds : bool, default=False
     scoring : str or callable, default=None
     cv : int, splitter, or iterable of splits, default=5
     kernels : str or sequence of str, default=None
@@ -229,7 +196,7 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
     calibrate : {"sigmoid", "isotonic"}, default=None
         Calibrate the winner on its held-out decision values, which gives it ``predict_proba``.
         "isotonic" needs about a thousand rows.
-    stack : bool or "nested", default=False
+    stack : bool or "nested", default=None
     approximation : str, default=None
     minutes : float, default=None
     n_jobs : int, default=None
@@ -257,7 +224,6 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
         self,
         *,
         prepare: Any = None,
-        prepare_in_folds: bool = False,
         scoring: Any = None,
         cv: Any = 5,
         kernels: Any = None,
@@ -265,28 +231,29 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
         param_grid: Any = None,
         class_weight: Any = None,
         calibrate: str | None = None,
-        stack: bool | str = False,
+        stack: bool | str | None = None,
         approximation: str | None = None,
         minutes: float | None = None,
         n_jobs: int | None = None,
         journal: Any = None,
         random_state: Any = 0,
     ) -> None:
-        self.prepare = prepare
-        self.prepare_in_folds = prepare_in_folds
-        self.scoring = scoring
-        self.cv = cv
-        self.kernels = kernels
-        self.loss = loss
-        self.param_grid = param_grid
+        super().__init__(
+            prepare=prepare,
+            scoring=scoring,
+            cv=cv,
+            kernels=kernels,
+            loss=loss,
+            param_grid=param_grid,
+            stack=stack,
+            approximation=approximation,
+            minutes=minutes,
+            n_jobs=n_jobs,
+            journal=journal,
+            random_state=random_state,
+        )
         self.class_weight = class_weight
         self.calibrate = calibrate
-        self.stack = stack
-        self.approximation = approximation
-        self.minutes = minutes
-        self.n_jobs = n_jobs
-        self.journal = journal
-        self.random_state = random_state
 
     def _keep(self, planned: Selection) -> None:
         super()._keep(planned)

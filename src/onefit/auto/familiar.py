@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from onefit._frames import place_of, shown
 from onefit.estimators.accepted import unwrap
-from onefit.files import place_of, shown
 from onefit.folds import Folds
 from onefit.prepare import MISSING, TablePreparer
 from onefit.uncertainty.novelty import Novelty, TrainingRows

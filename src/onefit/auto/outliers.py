@@ -11,7 +11,7 @@ sample, and scores of two samples are to be comparable.
 
 Huber's loss has no closed form, and its search takes far longer than that of the squared loss. With
 a time limit, or beyond `MAX_SECONDS` by the plan, it has fewer bandwidths and lams, or is left out,
-with a reason; ``outliers=True`` removes the second limit.
+with a reason; ``minutes`` sets another limit.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from sklearn.base import clone
 
 from onefit._format import number
 from onefit.auto.prepared import Prepared
+from onefit.auto.race import beside
 from onefit.criteria import CrossValidation
 from onefit.criteria.identity import near_identity
 from onefit.criteria.pointwise import Pointwise
@@ -45,7 +46,7 @@ MULTIPLES = (1.0, 2.0, 3.0)
 #: if time is short
 NEIGHBOURS = ((2, 4), (0, 4), (0, 2))
 OVERDUE = "its search was stopped at the time limit"
-#: planned seconds of the search with Huber's loss, unless it is asked for
+#: planned seconds of the search with Huber's loss, without a time limit of the user's
 MAX_SECONDS = 60.0
 
 
@@ -66,7 +67,7 @@ def part_far_away(search: KernelSearchCV, y: Array) -> float:
 
 
 def robust_search(
-    search: KernelSearchCV, data: Prepared, deadline: Deadline | None = None, asked: bool = False
+    search: KernelSearchCV, data: Prepared, deadline: Deadline | None = None
 ) -> tuple[KernelSearchCV, str]:
     """A search over Huber's loss and the squared one, on the same splits and by the same score.
 
@@ -80,8 +81,7 @@ def robust_search(
     data : Prepared
         What it was fitted to.
     deadline : Deadline or None
-    asked : bool, default=False
-        Whether only the deadline limits the time.
+        Replaces the limit of `MAX_SECONDS`.
     """
     place = _least_absolute(search, data)
     best = search.cv_results_["params"][place]
@@ -90,7 +90,7 @@ def robust_search(
         return search, "most of the held-out residuals are equal, which leaves no scale for it"
     for gammas, lams in NEIGHBOURS:
         robust = _with_huber(search, _near(search, best, gammas, lams), scale)
-        late = _late(robust, data, deadline, asked)
+        late = _late(robust, data, deadline)
         if not late:
             break
     if late or not _fitted(robust, data, deadline):
@@ -144,14 +144,14 @@ def _with_huber(search: KernelSearchCV, grid: dict[str, Any], scale: float) -> K
     return found
 
 
-def _late(search: KernelSearchCV, data: Prepared, deadline: Deadline | None, asked: bool) -> str:
+def _late(search: KernelSearchCV, data: Prepared, deadline: Deadline | None) -> str:
     """The reason why there is no time for a search; empty if there is time."""
     planned = data.planned_seconds(search)[0]
     if deadline is not None:
         return deadline.refuses(planned)
-    if asked or planned <= MAX_SECONDS:
+    if planned <= MAX_SECONDS:
         return ""
-    return f"it would take about {duration(planned)} (outliers=True tries it in any case)"
+    return f"it would take about {duration(planned)} (minutes sets another limit)"
 
 
 def _fitted(search: KernelSearchCV, data: Prepared, deadline: Deadline | None) -> bool:
@@ -177,17 +177,10 @@ def _near(search: KernelSearchCV, best: dict[str, Any], gammas: int, lams: int) 
             part[name] == [best.get(name)] for name in ("kernel", "kernel__degree") if name in part
         )
     ]
-    near = {"lam": _beside(grid["lam"], best["lam"], lams)}
+    near = {"lam": beside(grid["lam"], best["lam"], lams)}
     if "gamma" in best:
-        near["gamma"] = _beside(grid["gamma"], best["gamma"], gammas)
+        near["gamma"] = beside(grid["gamma"], best["gamma"], gammas)
     return dict(grid, **near)
-
-
-def _beside(values: Any, best: float, steps: int) -> list[float]:
-    """The values at most ``steps`` places from the best one."""
-    ordered = sorted(values)
-    place = ordered.index(best)
-    return ordered[max(0, place - steps) : place + steps + 1]
 
 
 def describe(part: float, search: KernelSearchCV) -> str:

@@ -17,20 +17,21 @@ from sklearn.model_selection import TimeSeriesSplit
 from sklearn.utils import check_random_state
 
 from onefit import plan
+from onefit._frames import is_frame
 from onefit._validation import check_choice
 from onefit.auto import rules
 from onefit.auto.data_checks import find_copies, strong_columns, together
 from onefit.auto.preparation import is_supervised, with_preparation
 from onefit.auto.prepared import Prepared
 from onefit.auto.run import Selection
-from onefit.auto.stacked import check_stack
+from onefit.auto.stacked import chosen_stack
 from onefit.decide.calibrate import CALIBRATIONS
 from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.grids import LAMS_JMLR
 from onefit.plan import Deadline
 from onefit.prepare import TablePreparer
 from onefit.search_cv import KernelSearchCV
-from onefit.tables import is_frame, mistakes
+from onefit.tables import mistakes
 
 Array = NDArray[Any]
 
@@ -83,7 +84,6 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
     calibrate = getattr(auto, "calibrate", None)
     if calibrate is not None:
         check_choice("calibrate", calibrate, CALIBRATIONS)
-    check_stack(auto, y)
     deadline = None if auto.minutes is None else Deadline(auto.minutes)
     if deadline is not None and auto.approximation is not None:
         raise ValueError(
@@ -95,6 +95,7 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
         check_rows(X.shape[0], squared=auto.loss in (None, "squared"))
     seed = seed_of(auto.random_state)
     in_folds = _in_folds(auto, X)
+    stacked = chosen_stack(auto, y, in_folds)
     preparer, rows, Z = _prepare(auto.prepare, X, y if in_folds else None)
     notes = list(getattr(preparer, "notes_", ()))
     notes += mistakes(rows) if is_frame(rows) else []
@@ -113,9 +114,7 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
     search = make_search(auto, grid, splits, scoring)
     if in_folds:
         reasons.append(IN_FOLDS)
-        search = with_preparation(
-            search, TablePreparer() if auto.prepare is None else auto.prepare, X, True
-        )
+        search = with_preparation(search, auto.prepare, X, True)
     return Selection(
         search,
         Prepared(X if in_folds else Z, y, params),
@@ -131,27 +130,24 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
         seed=seed,
         preparer=preparer,
         in_folds=in_folds,
-        stack=auto.stack,
-        asked_to_be_robust=getattr(auto, "outliers", None) is True,
+        stack=stacked,
     )
 
 
 def _in_folds(auto: Any, X: Any) -> bool:
     """Whether the preparation is fitted in every training part."""
     known = auto.prepare is None or isinstance(auto.prepare, TablePreparer)
-    needs_target = not known and is_supervised(auto.prepare, X)
-    if auto.prepare == "passthrough" or not (needs_target or auto.prepare_in_folds):
+    if known or auto.prepare == "passthrough" or not is_supervised(auto.prepare, X):
         return False
-    why = "prepare needs the target" if needs_target else "prepare_in_folds=True"
     if auto.stack:
         raise ValueError(
-            f"{why}, so it is fitted in every training part, and stack averages models of rows "
-            "that are prepared once; use stack=False, or another preparation"
+            "prepare needs the target, so it is fitted in every training part, and stack averages "
+            "models of rows that are prepared once; use stack=False, or another preparation"
         )
     if auto.minutes is not None:
         raise ValueError(
-            f"{why}, so it is fitted in every training part, which has no time limit; leave "
-            "minutes out, or use a preparation that does not need the target"
+            "prepare needs the target, so it is fitted in every training part, which has no time "
+            "limit; leave minutes out, or use a preparation that does not need the target"
         )
     return True
 
@@ -167,8 +163,7 @@ def _prepare(prepare: Any, X: Any, y: Any = None) -> tuple[Any, Any, Any]:
     else:
         preparer = clone(preparer)
         if isinstance(preparer, TablePreparer):
-            rows = preparer.fit_read(X)
-            return preparer, rows, preparer.encode(rows)
+            return preparer, *preparer.fit_rows(X)
         Z = preparer.fit_transform(X) if y is None else preparer.fit_transform(X, y)
     Z = Z if issparse(Z) else np.ascontiguousarray(Z, dtype=np.float64)
     return preparer, Z if y is None else X, Z

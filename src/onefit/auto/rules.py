@@ -22,12 +22,12 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.multiclass import type_of_target
 
+from onefit._frames import listed, shown
 from onefit._validation import DataError, check_choice, check_positive, suggest
-from onefit.files import listed, shown
 from onefit.grids import LAMS_JMLR, default_grid
 from onefit.kernels import KERNELS as KNOWN_KERNELS
 from onefit.robust import mad
-from onefit.tables import MAX_LABELS
+from onefit.written import MAX_LABELS
 
 Array = NDArray[Any]
 

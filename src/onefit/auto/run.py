@@ -41,7 +41,7 @@ from onefit.auto.extend import fit_growing
 from onefit.auto.fallback import Fallback, fall_back, measure_whole
 from onefit.auto.prepared import Prepared, planned_seconds
 from onefit.auto.race import SAMPLE_ROWS, narrow, seconds_without_race
-from onefit.auto.stacked import stack_searches
+from onefit.auto.stacked import STACK_SHARE, stack_searches
 from onefit.plan import Deadline, OutOfTime
 from onefit.report.facts import Facts
 from onefit.search.setup import Setup
@@ -83,8 +83,6 @@ class Selection:
         the data then hold the rows as given.
     stack : bool or "nested"
         Whether the candidates are averaged at the end.
-    asked_to_be_robust : bool
-        Whether the search that outliers call for may take any time.
     """
 
     search: KernelSearchCV
@@ -101,7 +99,6 @@ class Selection:
     preparer: Any = None
     in_folds: bool = False
     stack: bool | str = False
-    asked_to_be_robust: bool = False
 
     def run(self) -> None:
         """All stages."""
@@ -170,9 +167,7 @@ class Selection:
         part = outliers.part_far_away(self.search, self.data.y) if self.may_be_robust else 0.0
         if part == 0.0:
             return
-        search, late = outliers.robust_search(
-            self.search, self.data, self.deadline, self.asked_to_be_robust
-        )
+        search, late = outliers.robust_search(self.search, self.data, self.deadline)
         if late:
             self.reasons.append(
                 f"{part:.1%} of the held-out residuals are outliers, and Huber's loss was not "
@@ -244,11 +239,14 @@ class Selection:
         if self.may_be_robust:
             seconds = outliers.planned_seconds(self.search, self.data)
             stages.append(("search with Huber's loss", seconds, f"if there are outliers{time}"))
+        if self.stack:
+            seconds = STACK_SHARE * stages[0][1]
+            stages.append(("average of the candidates", seconds, f"always{time}"))
         if self.fallback is not None:
             alone = replace(work, lams=1, kernels=1, features=0)
             stages.append(("whole kernel, winner", plan.choose(alone).seconds, "if there is time"))
         rows = [[f"  {name}", duration(seconds), when] for name, seconds, when in stages]
-        always = sum(seconds for _, seconds, when in stages if when == "always")
+        always = sum(seconds for _, seconds, when in stages if when.startswith("always"))
         every = sum(seconds for _, seconds, _ in stages)
         head = "Stages, by the fixed rates of the plan:\n"
         total = f"All stages: {duration(every)} ({duration(always)} without optional ones)."

@@ -129,10 +129,11 @@ def predict(
         output = None if output == Path("-") else output
         if output is not None:
             check_output(output)
+        from onefit.cli.model import load_model
         from onefit.cli.predict import Predictions
         from onefit.cli.show import as_json
 
-        found = Predictions.of(model, path, id, level, dayfirst)
+        found = Predictions(load_model(model), path, id, level, dayfirst)
         if output is not None:
             found.write(output)
         elif format_ is Format.json:

@@ -70,7 +70,7 @@ def _code(error: BaseException) -> int:
         return INTERRUPTED  # and nothing is imported, which may have been what was interrupted
     from numpy.linalg import LinAlgError
 
-    from onefit.files import DataError
+    from onefit._validation import DataError
     from onefit.journal import JournalError
 
     kinds: tuple[tuple[type[BaseException], int], ...] = (
@@ -97,6 +97,6 @@ def _sentence(error: BaseException, code: int) -> str:
 
 def _one_line(message: BaseException | str) -> str:
     """A message as a sentence of some lines at most, whatever value it quotes."""
-    from onefit.files import shortened
+    from onefit._frames import shortened
 
     return shortened(" ".join(str(message).split()), LONGEST)

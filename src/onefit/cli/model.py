@@ -19,6 +19,8 @@ from sklearn.pipeline import Pipeline
 
 from onefit import KernelClassifier, KernelRegressor, kernels
 from onefit._format import GIB
+from onefit._frames import shortened
+from onefit._validation import DataError
 from onefit._version import __version__
 from onefit.auto.familiar import Familiar
 from onefit.decide import CalibratedKernelClassifier
@@ -29,7 +31,6 @@ from onefit.evidence_scales import EvidenceScales
 from onefit.features.approximation import APPROXIMATIONS
 from onefit.features.fourier import FourierMap
 from onefit.features.maps import NystromMap
-from onefit.files import DataError, shortened
 from onefit.folds import Folds
 from onefit.gradient_metric import GradientMetric
 from onefit.losses import LOSSES
@@ -192,22 +193,16 @@ def load_model(path: Path) -> Model:
         raise DataError(f"there is no model file {str(path)!r}; onefit select --model writes one")
     try:
         _check_unpacked(path)
-        foreign = set(_skops().get_untrusted_types(file=path)) - set(TRUSTED)
-        if foreign:
-            raise DataError(
-                f"{path.name} holds types that no model of onefit has "
-                f"({shortened(', '.join(sorted(foreign)))}); it was not loaded"
-            )
         pipeline = _skops().load(path, trusted=list(TRUSTED))
         about = dict(pipeline.onefit_)
         about.pop("version")
         return Model(pipeline, **about)
-    except (DataError, MemoryError):
+    except MemoryError:
         raise
     except Exception as error:
         raise DataError(
             f"{path.name} is not a model that onefit select --model wrote "
-            f"({shortened(str(error) or type(error).__name__)})"
+            f"({shortened(str(error) or type(error).__name__)}); it was not loaded"
         ) from error
 
 

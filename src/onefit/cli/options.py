@@ -134,10 +134,11 @@ class Choice:
                 "rows and more.", panel="Choice"),
     ] = None  # fmt: skip
     stack: Annotated[
-        bool,
+        bool | None,
         _option(help="Average the candidates instead of choosing one: often a smaller error, for a "
-                "longer search.", panel="Choice"),
-    ] = False  # fmt: skip
+                "search of three times the time. The default of a regression up to 1,500 rows, if "
+                "kernels, loss, scoring and cost are left to the rules.", panel="Choice"),
+    ] = None  # fmt: skip
     approximation: Annotated[
         str | None,
         _option(help="nystrom or fourier: features instead of the kernel matrix, for many rows. "

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 from sklearn import metrics
 from sklearn.base import is_classifier
 
+from onefit._frames import as_frame
+from onefit._validation import DataError
 from onefit.auto.familiar import Unfamiliar
-from onefit.cli.model import Model, load_model
+from onefit.cli.model import Model
 from onefit.cli.output import as_csv, check_output, write_frames
-from onefit.files import DataError, is_parquet
+from onefit.files import is_parquet
 from onefit.rows import open_rows
 from onefit.rows.parquet import open_dataset
-from onefit.tables import as_frame, read_features
+from onefit.tables import read_features
 from onefit.written import read_numbers
 
 Array = NDArray[Any]
@@ -63,11 +65,6 @@ class Predictions:
 
     def __post_init__(self) -> None:
         self._unfamiliar = Unfamiliar(self.model.familiar)
-
-    @classmethod
-    def of(cls, path: Path, *given: Any) -> Predictions:
-        """Predictions by the model in a file."""
-        return cls(load_model(path), *given)
 
     def write(self, output: Path) -> None:
         """Write the predictions to a CSV or Parquet file."""

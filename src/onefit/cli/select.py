@@ -14,6 +14,7 @@ from time import monotonic, perf_counter
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.model_selection import TimeSeriesSplit
 
 from onefit.auto.estimator import make_auto
@@ -22,7 +23,7 @@ from onefit.cli.model import save_model
 from onefit.cli.options import ColumnOptions, Outputs
 from onefit.cli.progress import progress
 from onefit.prepare import TablePreparer
-from onefit.tables import Table, is_sparse, read_table
+from onefit.tables import Table, read_table
 
 __all__ = ["Selected", "explain_file", "select_file", "select_table"]
 
@@ -104,7 +105,7 @@ def select_file(
     begun : float
         When the command began, by :func:`time.monotonic`; reading counts for a time limit.
     notes : list of str
-        Notes for stderr, printed or still to be printed.
+        Notes on stderr so far; later ones are appended.
     """
     from onefit.cli.streamed import is_streamed, select_streamed
 
@@ -133,7 +134,7 @@ def select_table(
     with outputs.on_interrupt(), progress(auto):
         auto.fit(table.X, y, groups=table.groups, sample_weight=table.sample_weight)
     seconds = perf_counter() - start
-    rows = None if is_sparse(table.X) else table.X
+    rows = None if issparse(table.X) else table.X
     return Selected.of(auto, name, table.target, table.X.shape, seconds, outputs, notes, rows=rows)
 
 

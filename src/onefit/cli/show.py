@@ -17,9 +17,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from onefit._format import duration
+from onefit._frames import shortened
 from onefit._version import __version__
 from onefit.cli.select import Selected
-from onefit.files import shortened
 from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts
 from onefit.report.words import Listing, comparison, headline, ranking, spent
@@ -101,7 +101,10 @@ def document(found: Selected) -> dict[str, Any]:
 
 
 def _winner(facts: Facts) -> dict[str, Any]:
+    averaged = getattr(facts.search, "stack_", None)
     found = _candidate(facts, facts.best) | {
+        "score": float(facts.search.best_score_),
+        "stack": averaged and averaged.describe(len(facts.search.best_estimator_.members_)),
         "scores_of_splits": facts.splits[facts.best],
         "candidates_within_one_standard_error": int(facts.near.sum()),
         "edges": facts.edges,

@@ -16,18 +16,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit._frames import as_frame, shown
+from onefit._validation import DataError
 from onefit.auto.estimator import make_auto
 from onefit.auto.run import Selection
 from onefit.cli.options import ColumnOptions, Outputs
 from onefit.cli.progress import progress
 from onefit.cli.select import Selected, with_labels
-from onefit.files import DataError, is_parquet, shown
+from onefit.files import is_parquet
 from onefit.prepare import TablePreparer
 from onefit.rows import Chunk, HashKFold, open_rows, run
 from onefit.rows.parquet import open_dataset
 from onefit.rows.sample import row_hash
 from onefit.rows.source import Source
-from onefit.tables import as_frame, check_target
+from onefit.tables import check_target
 
 Array = NDArray[Any]
 

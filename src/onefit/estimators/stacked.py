@@ -41,6 +41,17 @@ class Stacked(KernelEstimator):
             "stack=True of AutoKernelRegressor and AutoKernelClassifier; fit one of these"
         )
 
+    def add_rows(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Refused: the weights and members are those of the rows of a search."""
+        raise TypeError(
+            f"a {type(self).__name__} averages models whose weights were learned from the rows of "
+            "a search, and has no updates; use stack=False, or fit the search to the other rows"
+        )
+
+    def remove_rows(self, indices: Any) -> Self:
+        """Refused, like ``add_rows``."""
+        return self.add_rows(None, None)
+
     @classmethod
     def of(cls, best: Any, members: list[Any], heldout: Array) -> Self:
         """A stack of the fitted best candidate, its members and held-out predictions."""

@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from io import StringIO
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,8 @@ __all__ = [
 
 INK, GRID, BLUE, ORANGE, RED = "#1b1f24", "#c9ced6", "#3b7dd8", "#d97706", "#dc2626"
 COLOURS = {INK: "ink", GRID: "grid", BLUE: "blue", ORANGE: "orange", RED: "red"}
+#: of curves beside each other, on light and on dark paper; orange is that of the diagonal
+CURVES = (BLUE, "#12a150", "#a855f7", RED, "#0e9aa7", "#b58900")
 #: rows drawn in a scatter
 MAX_POINTS = 1500
 #: columns drawn by plot_relevance
@@ -114,9 +117,8 @@ def draw_confusion(axis: Any, counts: Array, names: Sequence[Any]) -> None:
 def draw_reliability(axis: Any, curves: Sequence[tuple[str, Array, Array]], what: str) -> None:
     """Observed against predicted shares: (name, predicted, observed) for each curve."""
     axis.plot([0, 1], [0, 1], "--", color=ORANGE, label="calibrated")
-    for place, (name, predicted, observed) in enumerate(curves):
-        colour = {"color": BLUE} if place == 0 else {}
-        axis.plot(predicted, observed, "o-", ms=4, label=_literal(shorten(name)), **colour)
+    for (name, predicted, observed), colour in zip(curves, cycle(CURVES), strict=False):
+        axis.plot(predicted, observed, "o-", ms=4, label=_literal(shorten(name)), color=colour)
     axis.set(xlabel=f"predicted {what}", ylabel="observed share")
     axis.legend()
 
@@ -170,7 +172,7 @@ def draw_curve(axis: Any, facts: Facts, family: Family) -> None:
         axis.axhline(facts.baseline, ls=":", color=INK, label="baseline")
     axis.set(xscale="log", xlabel="lam", ylabel=_literal(facts.scale.label))
     axis.yaxis.set_major_formatter(_plain)
-    axis.legend()
+    _legend_above(axis)
 
 
 def draw_relevance(axis: Any, found: Any, columns: Array) -> None:

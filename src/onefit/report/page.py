@@ -54,8 +54,9 @@ MAX_OPEN, MAX_LISTED = 10, 500
 MAX_FAMILIES, MAX_LISTED_COLUMNS, MAX_RELEVANT = 4, 100, 30
 #: rows to check, columns beside them, and rows up to which their influence is computed
 MAX_CHECKED, MAX_BESIDE, MAX_INFLUENCE_ROWS = 10, 6, 1500
-#: share of distinct values from which a column of whole numbers is one of ids
-MIN_DISTINCT_IDS = 0.9
+#: share of distinct values from which a column of whole numbers is one of ids; a column has
+#: thousands separators if its largest number has this size, so that years have none
+MIN_DISTINCT_IDS, MIN_SEPARATED = 0.9, 10_000
 #: points of a reliability curve, and classes that have one
 CALIBRATION_BINS, MAX_CURVES = 10, 6
 #: a larger surface is left out of a notebook
@@ -80,6 +81,7 @@ def write_report(
     title: str = "Model selection",
     target: str = "target",
     rows: Any = None,
+    typed: Any = None,
     about: Mapping[str, str] | None = None,
     notes: Sequence[str] = (),
     reasons: Sequence[str] = (),
@@ -99,6 +101,8 @@ def write_report(
     rows : DataFrame of n rows, default=None
         The features before any preparation. The report then describes the columns, counts gaps and
         copies, and shows unusual rows by index and values.
+    typed : DataFrame of n rows, default=None
+        The same with numbers, dates and gaps as such, however they are written in ``rows``.
     about : dict of str, default=None
         Further facts about the data: preprocessing, task, ...
     notes, reasons : sequences of str, default=()
@@ -121,6 +125,7 @@ def write_report(
     facts = Facts(search)
     if rows is not None and not hasattr(rows, "iloc"):
         raise TypeError(f"rows must be a pandas DataFrame, got {type(rows).__name__}")
+    typed = rows if typed is None else typed
     truth = KnownTargets.of(facts, calibrated)
     n = None if truth is None else truth.n
     if rows is not None and n is not None and len(rows) != n:
@@ -138,10 +143,10 @@ def write_report(
         chosen=settings(search.best_params_),
         warning=facts.verdict,
         compared=_compared(facts, truth, target),
-        data=_data(facts, truth, rows, n) | dict(about or {}),
+        data=_data(facts, truth, rows, typed, n) | dict(about or {}),
         notes=[_sentence(one) for one in notes],
         reasons=[_sentence(one) for one in reasons],
-        columns=_columns(rows),
+        columns=_columns(typed),
         checked=_checked(facts, truth, rows, target),
         relevance=_relevance(facts),
         candidates=_candidates(facts),
@@ -233,11 +238,13 @@ def _labels(truth: KnownTargets) -> list[Drawing | Listing]:
     return [*found, Listing("Class by class", head, rows, folded=True)]
 
 
-def _data(facts: Facts, truth: KnownTargets | None, rows: Any, n: int | None) -> dict[str, str]:
+def _data(
+    facts: Facts, truth: KnownTargets | None, rows: Any, typed: Any, n: int | None
+) -> dict[str, str]:
     """Size, gaps and copies."""
     found = {} if n is None else {"rows": f"{n:,}"}
     if rows is not None:
-        gaps = rows.isna().to_numpy()
+        gaps = typed.isna().to_numpy()
         found["columns"] = f"{rows.shape[1]:,}"
         found["missing values"] = "none" if not gaps.any() else (
             f"{int(gaps.sum()):,} ({percent(gaps.mean())} of all cells); columns with gaps: "
@@ -268,7 +275,7 @@ def _columns(rows: Any) -> Listing | None:
         if known.dtype.kind in "fiuM" and len(known):
             kind = "date" if known.dtype.kind == "M" else "number"
             distinct = known.nunique()
-            values = " to ".join(cell(end, _is_id(known)) for end in (known.min(), known.max()))
+            values = " to ".join(cell(end, _is_plain(known)) for end in (known.min(), known.max()))
         else:
             kind = "yes or no" if known.dtype.kind == "b" else "text"
             most = known.astype(str).value_counts().index
@@ -291,13 +298,14 @@ def _checked(facts: Facts, truth: KnownTargets | None, rows: Any, target: str) -
     top = np.argsort(-pull, kind="stable")[:MAX_CHECKED]
     names = range(truth.n) if rows is None else rows.index
     beside = range(0 if rows is None else min(rows.shape[1], MAX_BESIDE))
-    columns = [(j, _is_id(rows.iloc[:, j])) for j in beside]
-    held = [cell(one) for one in truth.held[top]]
+    columns = [(j, _is_plain(rows.iloc[:, j])) for j in beside]
+    plain_y = _is_plain(truth.y)
+    held = [cell(one, plain_y) for one in truth.held[top]]
     if not facts.is_classification:
         held = decimals(truth.held[top])
     measured = zip(top, held, decimals(pull[top], 3), strict=True)
     found = [
-        [str(names[truth.rows[i]]).removesuffix(" 00:00:00"), cell(truth.y[i]), own, size,
+        [str(names[truth.rows[i]]).removesuffix(" 00:00:00"), cell(truth.y[i], plain_y), own, size,
          *(cell(rows.iloc[truth.rows[i], j], plain) for j, plain in columns)]
         for i, own, size in measured
     ]  # fmt: skip
@@ -310,9 +318,14 @@ def _checked(facts: Facts, truth: KnownTargets | None, rows: Any, target: str) -
     )
 
 
-def _is_id(column: Any) -> bool:
-    """Whether a column holds whole numbers that name the rows; a few rows may be copies."""
-    return column.dtype.kind in "iu" and column.nunique() >= MIN_DISTINCT_IDS * len(column)
+def _is_plain(column: Any) -> bool:
+    """Whether numbers of a column are written without separators: ids, and all below 10,000."""
+    values = np.asarray(column)
+    if values.dtype.kind in "iu" and np.unique(values).size >= MIN_DISTINCT_IDS * values.size:
+        return True  # names of the rows; a few may be copies
+    if values.dtype.kind not in "iuf":
+        return False
+    return bool(np.fmax.reduce(np.abs(values), initial=0.0) < MIN_SEPARATED)
 
 
 def _influence(facts: Facts, truth: KnownTargets) -> Array | None:

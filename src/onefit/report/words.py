@@ -222,7 +222,8 @@ def exactness(facts: Facts) -> str:
     exact = np.asarray(facts.table["exact"])
     bound = number(float(facts.table["error"][facts.best]), 1)
     what = "Exact" if exact[facts.best] else "Approximate"
-    text = f"{what}: held-out predictions of the choice " + (
+    averaged = "the candidates that are averaged" if hasattr(facts.search, "stack_") else ""
+    text = f"{what}: held-out predictions of {averaged or 'the choice'} " + (
         f"equal those of refitting every split, up to rounding (error at most {bound})"
         if exact[facts.best]
         else f"differ from those of refitting every split (error bound {bound})"

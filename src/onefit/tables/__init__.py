@@ -7,21 +7,15 @@ the row, a text that is different in every row) is used, and gets a note.
 
 from __future__ import annotations
 
-from onefit.files import as_frame, is_frame
 from onefit.tables.checks import check_target, mistakes, names_the_rows
-from onefit.tables.read import Roles, Table, is_sparse, read_features, read_table
+from onefit.tables.read import Roles, Table, read_features, read_table
 from onefit.tables.reader import WrittenNumbers
-from onefit.written import MAX_LABELS
 
 __all__ = [
-    "MAX_LABELS",
     "Roles",
     "Table",
     "WrittenNumbers",
-    "as_frame",
     "check_target",
-    "is_frame",
-    "is_sparse",
     "mistakes",
     "names_the_rows",
     "read_features",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit._frames import all_match, columns_of, filled, listed, may_hold_text, place_of, shown
 from onefit._validation import DataError
-from onefit.files import all_match, columns_of, filled, listed, may_hold_text, place_of, shown
 from onefit.written import (
     DATE,
     DATES,

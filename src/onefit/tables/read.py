@@ -9,19 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
+from onefit._frames import MAX_QUOTED, listed, place_of, shown
 from onefit._validation import DataError, suggest
-from onefit.files import (
-    MAX_QUOTED,
-    CheckRows,
-    is_libsvm,
-    listed,
-    place_of,
-    read_frame,
-    read_libsvm,
-    shown,
-)
+from onefit.files import CheckRows, is_libsvm, read_frame, read_libsvm
 from onefit.tables.checks import check_target
 from onefit.written import date_order, days, holds_numbers, is_gap, read_numbers
 
@@ -30,7 +21,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-__all__ = ["Roles", "Table", "is_sparse", "read_features", "read_table"]
+__all__ = ["Roles", "Table", "read_features", "read_table"]
 
 
 @dataclass(frozen=True)
@@ -77,11 +68,6 @@ class Table:
     groups: Array | None = field(default=None, repr=False)
     sample_weight: Array | None = field(default=None, repr=False)
     ordered: bool = False
-
-
-def is_sparse(X: Any) -> bool:
-    """Whether the features are a sparse matrix."""
-    return bool(issparse(X))
 
 
 def read_table(

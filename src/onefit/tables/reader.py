@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from onefit._frames import all_match, as_frame, columns_of, is_frame, place_of, shown
 from onefit._validation import DataError
-from onefit.files import all_match, as_frame, columns_of, is_frame, place_of, shown
 from onefit.written import (
     DATE,
     DATES,
