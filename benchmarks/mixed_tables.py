@@ -47,7 +47,7 @@ RESULTS = Path(__file__).parent / "results"
 #: rows of a made-up table, of which the share is held out
 ROWS, TEST_SHARE = 1500, 1 / 3
 
-HOW = """Six tables are drawn with a seed, in the manner of well-known ones: columns, spellings and
+HOW = """Six tables are drawn with a seed, similar to well-known ones: columns, spellings and
 gaps are theirs, rows are made up (1,500 each). Two are public data whose columns are spelled as in
 a spreadsheet. A third of the rows is held out; `select` with default options sees the others. The
 error is the root mean squared error as a share of that of the mean of the training rows, or the

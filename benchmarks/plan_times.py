@@ -4,7 +4,7 @@ Processor time of ``KernelSearchCV.fit`` without the final fit, one thread, the 
 searches in turn. Expected is the time of ``onefit.plan`` with its fixed rates, so a machine that is
 faster or slower changes all ratios by one factor; what matters is how far they are from each other.
 Streamed rows have no plan of their own: theirs is that of the same rows in memory, with features
-that are made anew for every pass.
+that are computed again for every pass.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ for name, (model, options) in KINDS.items():
 # All of them cover about 90 % of new targets. Only the quantiles come close to that for small and
 # for large x separately: they follow the noise. Local widths follow the density of the training
 # rows: they open in the gap.
-figure, axes = plt.subplots(1, 4, figsize=(14, 3.2), sharey=True)
-for axis, (name, (model, options)) in zip(axes, KINDS.items(), strict=True):
+figure, axes = plt.subplots(2, 2, figsize=(9, 6), sharex=True, sharey=True, layout="constrained")
+for axis, (name, (model, options)) in zip(axes.flat, KINDS.items(), strict=True):
     found = predict_interval(model, X, y, grid, alpha=0.1, **options)
     axis.fill_between(grid[:, 0], found.lower, found.upper, alpha=0.3)
     axis.plot(grid[:, 0], found.prediction)

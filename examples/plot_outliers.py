@@ -32,8 +32,8 @@ def model(loss):
 
 
 # %%
-# Which rows pull?
-# ----------------
+# Which rows influence the fit?
+# ------------------------------
 # ``influence`` is the change of each prediction per unit of weight given to a row.
 effect = np.abs(influence(model("squared"), X, y)).max(axis=1)
 print("row with the largest influence:", effect.argmax(), "of", len(y))

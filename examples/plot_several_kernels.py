@@ -48,7 +48,7 @@ for name, search in searches.items():
 # %%
 # Which columns matter?
 # ---------------------
-# ``relevance`` repeats the search on parts of the rows to say how far the answer can be trusted.
+# ``relevance`` repeats the search on parts of the rows to show how stable the ranking is.
 print("columns by relevance:", relevance(ard, X, y, cv=3).order.tolist())
 figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
 axes[0].bar(range(6), ard.best_params_["gamma"])

@@ -3,8 +3,8 @@
 Keep a model up to date, row by row
 ==========================================
 
-A model follows a stream: each day some rows arrive and the oldest ones go. After every update the
-model is the one that retraining on the present rows would give, with a certificate.
+A model follows a stream: each day new rows are added and the oldest ones removed. After every
+update it equals, within a certified error, a model retrained on the present rows.
 """
 
 # %%

@@ -152,7 +152,7 @@ def test_several_devices_that_are_refused():
         pytest.raises(ValueError, match="combined with others"),
     ):
         search.fit(X, y)
-    several = "names several, but X is on one"
+    several = "names several devices, but X is on one"
     with config_context(device=["torch:cpu"] * 2), pytest.raises(ValueError, match=several):
         search.fit(torch.tensor(X), y)
     search = KernelGradientSearchCV(KernelRegressor(), {"gamma": Interval(1e-3, 1.0)})
@@ -213,7 +213,7 @@ def test_input_that_is_refused():
     A = torch.tensor(X)
     search, sparse = (
         KernelSearchCV(KernelRegressor(), GRID),
-        "sparse X is not computed on device cpu",
+        "sparse X is not supported on device cpu",
     )
     with config_context(device="torch:cpu"), pytest.raises(ValueError, match=sparse):
         search.fit(sp.csr_array(X), y)

@@ -175,7 +175,7 @@ def grouped_search():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"alpha": 0.05}, "12 groups can say: use alpha of at least 0.077, or more groups"),
+        ({"alpha": 0.05}, "12 groups allow: use alpha of at least 0.077, or more groups"),
         ({"cv": KFold(4)}, "trains on rows of a group that it tests"),
         ({"cv": 13}, "at most the number of groups .12."),
         ({"groups": groups[:7]}, "one for each row"),

@@ -602,7 +602,7 @@ def test_a_slower_choice_says_so():
     work = kfold(1000, 10, 50)
     text = explain(work, estimate(work, "block", MACHINE), MACHINE)
     assert table(text)["block"][-1] == ">"
-    assert "Expected to be faster, but not taken: eigen (" in text
+    assert "Expected to be faster, but not chosen: eigen (" in text
     # a method that is not among the candidates has a row of its own
     rows = table(explain(work, estimate(work, "exact", MACHINE), MACHINE))
     assert set(rows) == {"block", "eigen", "iterative", "refit", "exact"}

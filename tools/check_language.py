@@ -66,7 +66,7 @@ def main() -> int:
     found = []
     for path in files:
         name, text = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
-        is_test = name.startswith("tests/") and path.suffix == ".py"
+        is_test = name.startswith(("tests/", "papers/tests/")) and path.suffix == ".py"
         found += hits(name, prose(text) if is_test else text, avoided)
     print("\n".join(found) or f"{len(files)} files, no avoided wording")
     return int(bool(found))

@@ -104,4 +104,4 @@ def overview(folder: Path = EXPERIMENTS) -> str:
         harder = f"{agree[2]}, {agree[3]}" if cells else "-"
         rows.append([link, *claims, str(cells), shown[0], shown[1], harder])
     head = ["paper", "claims held", "held in a variant", "not held", "not testable"]
-    return table([*head, "cells", "agree", "or in a variant", "by the harder measure"], rows)
+    return table([*head, "cells", "agree", "or in a variant", "by the stricter measure"], rows)

@@ -1,4 +1,4 @@
-"""What a run leaves behind, and how it goes on."""
+"""The files that a run leaves behind, and how it resumes."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ __all__ = [
 ]
 
 MISSING = ("None", "nan", "NaT", "<NA>")
-#: letters of a text in a table
+#: largest number of characters of a text in a table
 MAX_CELL = 60
-#: numbers outside have an exponent
+#: numbers outside this range have an exponent
 MIN_PLAIN, MAX_PLAIN = 1e-4, 1e9
 #: numbers of a column above this multiple of the first do not determine its decimals
 MAX_SPREAD = 1e3

@@ -19,7 +19,7 @@ __all__ = [
     "may_hold_text", "place_of", "shortened", "shown",
 ]  # fmt: skip
 
-#: characters of a value that a message quotes
+#: largest number of characters of a value in a message
 MAX_QUOTED = 60
 #: name of an index that holds the lines of a file
 LINE = "line"
@@ -47,7 +47,7 @@ def listed(names: Any, most: int = 8) -> str:
 
 
 def place_of(rows: Any, position: int) -> str:
-    """Where a row of a table, or of its index, is: the line of the file it was read from.
+    """The place of a row of a table, or of its index: the line of the file it was read from.
 
     The first line of a file is line 1, be it a header or not, and a row that spans several lines
     begins at its line. Rows of other tables are counted from 0.
@@ -106,7 +106,7 @@ def filled(column: pd.Series) -> Array:
 
 
 def columns_of(frame: pd.DataFrame, test: Callable[[Any], bool]) -> Array:
-    """Which columns have a type of one sort; of many columns, each type is tested once."""
+    """The columns of one kind of type; of many columns, each type is tested once."""
     known = {kind: test(kind) for kind in set(frame.dtypes)}
     return np.array([known[kind] for kind in frame.dtypes], dtype=bool)
 

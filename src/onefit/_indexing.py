@@ -27,7 +27,7 @@ def n_rows(X: Any) -> int:
 
 
 def select_rows(X: Any, rows: Array) -> Any:
-    """Some rows of an array, a data frame, a sparse matrix or a list; None of None."""
+    """A selection of rows of an array, a data frame, a sparse matrix or a list; None for None."""
     if X is None:
         return None
     (X,) = indexable(X)
@@ -39,7 +39,7 @@ def select_rows(X: Any, rows: Array) -> Any:
 def split_rows(
     model: Any, X: Any, y: Any, rows: Array, train: Array | None = None
 ) -> tuple[Any, Any]:
-    """Some rows of X and y; of a precomputed kernel also the columns of the training rows."""
+    """A selection of rows of X and y; of a precomputed kernel also the training columns."""
     if not get_tags(model).input_tags.pairwise:
         return select_rows(X, rows), select_rows(y, rows)
     if not hasattr(X, "shape") or X.shape[0] != X.shape[1]:

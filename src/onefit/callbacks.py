@@ -17,7 +17,7 @@ __all__ = ["CallbackSupportMixin", "callbacks_of", "with_callbacks"]
 
 
 def callbacks_of(search: Any) -> tuple[Any, ...]:
-    """Those that were set."""
+    """The callbacks of a search."""
     return tuple(getattr(search, "_skl_callbacks", ()))
 
 
@@ -43,7 +43,7 @@ class _Context:
 
 
 class _Plain:
-    """What a search needs of scikit-learn's mixin."""
+    """The part of scikit-learn's mixin that a search needs."""
 
     def set_callbacks(self, *callbacks: Any) -> Any:
         """Set the callbacks that a fit notifies; no argument removes them all."""

@@ -400,7 +400,7 @@ class _Known(BaseEstimator):
 
 @dataclass(frozen=True)
 class _Cell:
-    """What a search in a cell found: held-out values of L candidates, and a model if asked for."""
+    """Results of a search in a cell: held-out values of L candidates, and a model on request."""
 
     rows: Indices
     params: list[dict[str, Any]]

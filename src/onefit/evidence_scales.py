@@ -46,7 +46,7 @@ __all__ = ["EvidenceScales"]
 
 #: inverse variance of the logarithm of a scale
 PRIOR = 0.5
-#: where the descent of the common scale begins: in units of the inverse mean squared distance
+#: start of the descent of the common scale: in units of the inverse mean squared distance
 #: of the rows, and noise in units of the variance of the process
 COMMON_SCALES, NOISES = (0.05, 0.3, 2.0), (0.003, 0.1)
 #: how far the logarithm of a scale may go below and above the common one; bounds of log v

@@ -52,7 +52,7 @@ EXCEL = (".xlsx",)
 PARQUET = (".parquet", ".pq")
 LIBSVM = (".libsvm", ".svmlight", ".svm")
 PACKED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
-#: raised by a file that cannot be read or unpacked, and by an Excel file
+#: exceptions of files that cannot be read or unpacked, and of Excel files
 BROKEN = (OSError, EOFError, zlib.error)
 NOT_EXCEL = (zipfile.BadZipFile, KeyError, ValueError, OSError)
 #: byte order marks and their encodings; that of UTF-16 is the start of that of UTF-32
@@ -67,12 +67,12 @@ MARKS = {
 WESTERN = "cp1252"
 #: separators of values; of equally frequent ones the first counts
 DELIMITERS = (",", ";", "\t", "|")
-#: missing values beside pandas's own list
+#: codes of missing values in addition to those of pandas
 GAPS = ["?"]
 DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
 #: bytes read together
 READ_BYTES = 2**20
-#: characters of a column's name, on average
+#: largest mean number of characters of a column's name
 MAX_NAME = 10_000
 
 

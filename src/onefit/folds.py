@@ -95,7 +95,7 @@ class Folds:
 
     @cached_property
     def offsets(self) -> Indices:
-        """Where each split begins in :attr:`rows`, and where the last one ends."""
+        """Offsets in ``rows`` at which the splits begin, and the end of the last one."""
         return np.cumsum([0, *(rows.size for rows in self.test)])
 
     def place(self, k: int) -> slice:

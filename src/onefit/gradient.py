@@ -54,7 +54,7 @@ class Pointwise(Protocol):
     """A function of a target and a held-out value, and its slope; losses are such."""
 
     def value(self, y: Array, u: Array) -> Array:
-        """Of every row."""
+        """Value of the pointwise function for every row."""
 
     def gradient(self, y: Array, u: Array) -> Array:
         """Its derivative by u."""

@@ -234,7 +234,7 @@ def _folder(path: Any) -> Path:
 
 
 def _trouble(error: OSError) -> str:
-    """What is wrong with a journal, and what to do, from an error of the file system."""
+    """The problem with a journal, and advice, from an error of the file system."""
     why = error.strerror or str(error)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"cannot be written ({why}); make the folder writable, or name another one"

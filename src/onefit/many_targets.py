@@ -37,7 +37,7 @@ from onefit.spec.coding import class_codes
 
 __all__ = ["ScoredCandidates", "SharedKernels", "check_classes"]
 
-#: memory that held-out values of a block of targets may take, with what is made from them
+#: memory of the held-out values of a block of targets and the arrays computed from them
 MAX_BLOCK_BYTES = 2**28
 #: arrays of the size of these values that exist at a time
 BLOCK_ARRAYS = 6

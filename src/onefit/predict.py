@@ -156,7 +156,7 @@ def _check_classes(folds: Folds, y: Array, classes: Array, weighted: bool) -> No
 
 
 def ridge_weights(folds: Folds, s: Array, scaling: str) -> int:
-    """How many values of Lambda / lam the training parts have."""
+    """Number of different values of Lambda / lam among the training parts."""
     if scaling == "total":
         return 1
     outside = [float(s[rows].sum()) for rows in folds.removed]

@@ -181,7 +181,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         return []
 
     def describe(self) -> str:
-        """What is done to the columns, in a sentence."""
+        """A sentence on what is done to the columns."""
         if self.encoder_ is None:
             return "none"
         if isinstance(self.encoder_, MaxAbsScaler):

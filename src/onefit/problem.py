@@ -217,7 +217,7 @@ class Columns:
         return float(np.finfo(self.K.dtype).eps)
 
     def take(self, columns: Any) -> Columns:
-        """Some of the problems."""
+        """A subset of the problems."""
         names = ("train", "weights", "ridge", "scale")
         taken = {name: getattr(self, name)[..., columns] for name in names}
         return replace(self, loss=loss_of(self.loss, columns), y=self.y_of(columns), **taken)
@@ -299,7 +299,7 @@ class Solution:
         return self._map(np.copy, _ARRAYS)
 
     def take(self, columns: Any) -> Solution:
-        """Some of the models."""
+        """A subset of the models."""
         return self._map(lambda x: x[..., columns], _ARRAYS)
 
     def put(self, columns: Any, part: Solution) -> None:

@@ -130,7 +130,7 @@ def relevance(
 
 
 def _part(search: Any, units: Array, X: Any, y: Any, rows: Array, params: dict[str, Any]) -> Array:
-    """Of a search on some of the rows."""
+    """Relevance by a search on a part of the rows."""
     some = {name: select_rows(v, rows) for name, v in params.items()}
     with warnings.catch_warnings():
         # scores of the parts are of no interest, only what is chosen
@@ -151,7 +151,7 @@ def _shares(search: Any, units: Array) -> Array:
 
 
 def _units(search: Any, X: Any) -> Array:
-    """What multiplies gamma: the spread of each column."""
+    """The factor of gamma: the spread of each column."""
     dense = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
     spread = dense.std(axis=0)
     kernel = search.best_params_.get("kernel", search.estimator.kernel)

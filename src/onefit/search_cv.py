@@ -250,7 +250,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
 
     @property
     def _descent(self) -> ByGradient | None:
-        """How to follow the gradient; None for a search of candidates alone."""
+        """Options of the gradient descent; None for a search of candidates alone."""
         return None
 
     def _rows(self, X: Any, y: Any, params: dict[str, Any]) -> tuple[SearchRows, Any]:
@@ -383,7 +383,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
 
     @property
     def _repr_html_(self) -> Any:
-        """For a notebook: choice, score and surface of a fitted search, else its parameters."""
+        """HTML for a notebook: choice, score and surface after a fit, else the parameters."""
         shown = super()._repr_html_  # an AttributeError where scikit-learn is to show text
         if not hasattr(self, "best_index_"):
             return shown

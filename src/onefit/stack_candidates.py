@@ -57,7 +57,7 @@ class Candidates:
 
     @classmethod
     def of(cls, search: Any, X: Any, y: Any, params: dict[str, Any]) -> Candidates:
-        """Of a fitted search; refuses what cannot be averaged."""
+        """The candidates of a fitted search; refuses those that cannot be averaged."""
         _check_search(search)
         if is_elsewhere(X):
             raise ValueError("stacking computes on the host; pass X as a NumPy array")
@@ -104,7 +104,7 @@ class Candidates:
         return np.asarray(sum((w * held.error for w, held in used), np.zeros(len(self.folds))))
 
     def fit(self, weights: Array) -> list[Any]:
-        """For each kernel the weighted sum of its candidates, fitted to all rows."""
+        """Fit, for each kernel, the weighted sum of its candidates to all rows."""
         used = np.flatnonzero(weights)
         params = [self.search.cv_results_["params"][i] for i in self.indices[used]]
         estimator, members = self.search.estimator, []
@@ -169,7 +169,7 @@ def _fit_sums(
     y: Any,
     sample_weight: Any,
 ) -> list[Any]:
-    """For each kernel the weighted sum of models, fitted to all rows."""
+    """Fit, for each kernel, the weighted sum of models to all rows."""
     first = clone(estimator).set_params(**params[0])
     X = first._validate_X(X, ensure_min_samples=2)
     Y = first._code_targets(y, number_type(X))

@@ -68,7 +68,7 @@ from onefit.spec.coding import encode_labels
 
 __all__ = ["UpdatesRows", "held_rows"]
 
-#: kernel matrix, inverse and a third one in which an update of the squared loss computes
+#: kernel matrix, inverse, and work space of an update of the squared loss
 UPDATE_MATRICES = 3
 #: residual of the linear system, relative to its right-hand side, at which corrections end
 RELATIVE_RESIDUAL = 1e-12

@@ -24,7 +24,7 @@ wild = np.where(np.arange(n) % 20 == 0, y + 30.0, y)
 
 
 class Slow:
-    """A callback that waits so many seconds after every kernel, or only after those of a loss."""
+    """A callback that waits after every kernel, or only after those of a loss."""
 
     def __init__(self, seconds: float, only: str = "") -> None:
         self.seconds, self.only = seconds, only
@@ -79,7 +79,7 @@ def test_an_answer_to_outliers_that_turns_out_too_slow_is_given_up():
     search.fit(X, wild).set_callbacks(Slow(2.0, "huber"))
     found, why = robust_search(search, Prepared(X, wild), Deadline(2.0 / 60.0))
     assert found is search
-    assert why == "its search was given up when the time was over"
+    assert why == "its search was stopped at the time limit"
     found, why = robust_search(search.set_callbacks(), Prepared(X, wild), Deadline(60.0))
     assert found.best_params_["loss"] == "huber"
     assert why == ""

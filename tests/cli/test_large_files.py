@@ -138,7 +138,7 @@ def test_a_large_packed_file_is_read(tmp_path):
 @pytest.mark.parametrize("last", [b"", b"1,2,x", b'1,"2",x'])
 @pytest.mark.parametrize("blank", [[], [b""]], ids=["", "blank lines"])
 def test_rows_have_their_lines_whatever_the_file_is_read_in(tmp_path, before, last, blank):
-    """A file is read in parts; the first one ends so many bytes after some long lines."""
+    """A file is read in parts; the first one ends a few bytes after some long lines."""
     path, counts = tmp_path / "data.csv", []
     begin, tail = [b"ab,c,t", *blank], [b"4,,5", *blank, *blank, b"6,7,8", last]
     for end in (b"\n", b"\r\n", b"\r"):

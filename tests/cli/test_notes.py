@@ -1,4 +1,4 @@
-"""What stderr is told is in the report, in the JSON and in the table, in the same words."""
+"""Notes on stderr are in the report, in the JSON and in the table, in the same words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SMALL = ("--kernels", "linear", "--cv", 3)
 
 
 def doubtful(tmp_path):
-    """A table of which much is to be said: noise, an amount as target, gaps, copies, an id."""
+    """A table with many notes: noise, an amount as target, gaps, copies, an id."""
     random = np.random.default_rng(0)
     n = 40
     table = pd.DataFrame(

@@ -92,7 +92,7 @@ def fitted(problem, train, lam=LAM):
 def test_columns_end_where_fits_do(make, loss, task, fit_intercept):
     problem, batch = batch_of(loss, task, make, weight="random", fit_intercept=fit_intercept)
     minimise(batch)
-    # with the curvature of another point a column may be given up, which it says
+    # with the curvature of another point a column may be stopped, which it reports
     done = batch.settled
     assert done.all() or batch.kept
     assert done.any()

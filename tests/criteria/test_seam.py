@@ -101,7 +101,7 @@ def test_alone_it_refuses_what_a_search_refuses():
         assert Gcv()(KernelRegressor(gamma=1e9), X, X[:, 0]) == np.inf
     with pytest.raises(ValueError, match="criterion 'span' fits models with loss"):
         Span()(KernelRegressor(), X, X[:, 0])
-    with pytest.raises(ValueError, match="'span' looks at the whole kernel matrix"):
+    with pytest.raises(ValueError, match="'span' needs the whole kernel matrix"):
         Span()(KernelClassifier("squared_hinge", approximation="nystrom"), X, X[:, 0] > 0)
     with pytest.raises(ValueError, match=r"'cv' needs folds; give folds=Folds.draw\(5, X\)"):
         CrossValidation().at(KernelRegressor()._prepare(X, X[:, 0], None), 0.1)

@@ -194,5 +194,5 @@ def test_what_does_not_fit_is_refused(search):
     Z, classes = load_iris(return_X_y=True)
     three = KernelSearchCV(KernelClassifier(), {"lam": [1e-3]}).fit(Z, classes)
     for scoring in ("accuracy", "neyman_pearson"):
-        with pytest.raises(ValueError, match="parts two classes"):
+        with pytest.raises(ValueError, match="separates two classes"):
             three.tune_threshold(scoring)

@@ -67,12 +67,6 @@ def test_the_fastest_peer_counts_and_one_that_did_not_run_is_left_open(tmp_path)
     assert lines[4] == ["2.5 times as long", "- |"]
 
 
-def test_the_number_of_data_sets_is_that_of_the_table():
-    with (RESULTS / "bakeoff.csv").open() as file:
-        sets = len(list(csv.DictReader(file)))
-    assert f"on {sets} public data sets" in README
-
-
 def test_a_readme_without_the_marks_is_refused():
     with pytest.raises(ValueError, match="lacks the marks"):
         readme_table.insert("# onefit\n", "| |")

@@ -218,8 +218,8 @@ def test_splits_that_overlap(data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"criterion": "kernel_stability"}, "'kernel_stability' looks at the whole kernel matrix"),
-        ({"criterion": "bayes_loo"}, "'bayes_loo' looks at the whole kernel matrix"),
+        ({"criterion": "kernel_stability"}, "'kernel_stability' needs the whole kernel matrix"),
+        ({"criterion": "bayes_loo"}, "'bayes_loo' needs the whole kernel matrix"),
         ({"method": "eigen"}, "method 'eigen' works on the whole kernel matrix"),
         ({"method": "iterative"}, "method 'iterative' works on the whole kernel matrix"),
         ({"method": "race"}, "method='race' works on the whole kernel matrix"),
@@ -234,9 +234,9 @@ def test_what_needs_the_whole_matrix_is_refused_by_name(data, options, message):
 def test_other_refusals(data):
     X, y = data
     machine = KernelRegressor(approximation=Nystrom(20))
-    with pytest.raises(ValueError, match="influence looks at the whole kernel matrix"):
+    with pytest.raises(ValueError, match="influence needs the whole kernel matrix"):
         influence(machine, X, y)
-    with pytest.raises(ValueError, match="takes a system for every row"):
+    with pytest.raises(ValueError, match="needs a system for every row"):
         KernelSearchCV(
             clone(machine).set_params(loss="huber"), {"lam": [1e-3]}, criterion="loo"
         ).fit(X, y)

@@ -65,7 +65,7 @@ def test_times_hash_alike_in_all_units() -> None:
         (["a", None], "row 1"),
         (np.array(["NaT"], dtype="M8[D]"), "row 0"),
         (np.array(["9999-01-01"], dtype="M8[D]"), "out of range"),
-        ([2**70], "no number, text or time"),
+        ([2**70], "not a number, text or time"),
         (np.zeros((2, 2)), "one column"),
     ],
 )

@@ -115,7 +115,7 @@ def test_a_journal_goes_on(tmp_path, one):
     ("grid", "options", "words"),
     [
         ({"gamma": [1.0]}, {}, "needs an Interval for gamma"),
-        ({"gamma": GAMMA}, {"criterion": "gcv"}, "goes with criterion='cv'"),
+        ({"gamma": GAMMA}, {"criterion": "gcv"}, "needs criterion='cv'"),
         ({"gamma": GAMMA}, {"starts": 0}, "starts must be a whole number of at least 1"),
         ({"gamma": GAMMA}, {"steps": 2.5}, "steps must be a whole number of at least 1"),
         ({"gamma": GAMMA}, {"steps": None}, "steps must be a whole number of at least 1"),

@@ -69,7 +69,7 @@ def test_one_metric_of_several_and_refined_lams():
     [
         (KernelRegressor(), {"scoring": "explained_variance"}, r"a metric .*r2_score"),
         (KernelRegressor(Quantile([0.2, 0.8])), {}, "not several levels"),
-        (KernelRegressor(approximation="nystrom"), {}, "looks at the whole kernel matrix"),
+        (KernelRegressor(approximation="nystrom"), {}, "needs the whole kernel matrix"),
         (KernelClassifier(), {}, "is for regressors"),
     ],
 )

@@ -353,7 +353,7 @@ def test_a_lambda_that_fails_has_a_reason(data: Data) -> None:
         ({"estimator": KernelClassifier(**NYSTROM)}, ["two", "three"], "one target"),
         ({"estimator": KernelClassifier(**NYSTROM)}, "y", "continuous"),
         ({}, None, "need a target"),
-        ({}, "two", "no number"),
+        ({}, "two", "not a number"),
     ],
 )
 def test_what_streamed_rows_cannot_serve_is_refused(

@@ -3,7 +3,7 @@
 A cell can be compared if the paper prints a number with a spread behind it and something was
 measured for it here; times, which belong to a machine, are left out. It agrees if our mean lies
 within two of the paper's standard deviations (a paper that prints standard errors has these
-multiplied by the root of its replicates). That is a mild test: the harder one, also counted, is
+multiplied by the root of its replicates). That is a mild test: the stricter one, also counted, is
 two standard errors of the difference of the two means, which allows for chance alone.
 
 Variants were found by looking at the papers' numbers, and a variant that fits one cell by chance
@@ -185,7 +185,7 @@ def _sentence(found: Agreement) -> str:
         f"{n['cells']} cells can be compared. Within two of the paper's standard deviations are "
         f"{n['main']} ({n['main'] / n['cells']:.0%}) in the main reading, {n['either']} "
         f"({n['either'] / n['cells']:.0%}) in the main reading or a confirmed variant. By the "
-        f"harder measure of two standard errors of the difference, {n['main by chance']} and "
+        f"stricter measure of two standard errors of the difference, {n['main by chance']} and "
         f"{n['either by chance']} agree."
     )
 

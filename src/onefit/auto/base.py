@@ -1,4 +1,4 @@
-"""What :class:`AutoKernelRegressor` and :class:`AutoKernelClassifier` share."""
+"""The base class of :class:`AutoKernelRegressor` and :class:`AutoKernelClassifier`."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class AutoKernel(BaseEstimator):
         self.journal = journal
         self.random_state = random_state
 
-    best_params_ = _of_search("best_params_", "Kernel, lam and whatever else was chosen.")
+    best_params_ = _of_search("best_params_", "Kernel, lam and the other chosen parameters.")
     best_score_ = _of_search("best_score_", "The score of all held-out rows together.")
     cv_results_ = _of_search("cv_results_", "All candidates.")
     heldout_ = _of_search("heldout_", "Held-out predictions of the chosen model.")
@@ -173,7 +173,7 @@ class AutoKernel(BaseEstimator):
         self.__dict__.pop("_familiar_rows", None)
 
     def explain(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> str:
-        """What :meth:`fit` would do and how long it would take, by the plan; nothing is fitted."""
+        """Describe what :meth:`fit` would do, with planned times; nothing is fitted."""
         return copy(self)._plan(X, y, groups, sample_weight).explain()
 
     def _plan(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> Selection:
@@ -247,7 +247,7 @@ class AutoKernel(BaseEstimator):
 
     @property
     def familiar_(self) -> Familiar:
-        """What rows like the training rows look like."""
+        """Reference for new rows, made from the training rows."""
         if not hasattr(self, "_familiar_rows"):
             preparer, search = self._steps["prepare"], self.search_
             folds = getattr(search, "folds_", None)
@@ -331,7 +331,7 @@ class AutoKernel(BaseEstimator):
         return write_report(as_kernel_search(self.search_), path, **(found | options))
 
     def summary(self) -> str:
-        """How good the choice is, the choice, reasons and notes, a line each."""
+        """The quality of the choice, the choice, reasons and notes, one per line."""
         from onefit.report.words import headline
 
         check_is_fitted(self, "pipeline_")
@@ -343,7 +343,7 @@ class AutoKernel(BaseEstimator):
 
     @property
     def _repr_html_(self) -> Any:
-        """For a notebook: the summary and the search after a fit, else the parameters."""
+        """HTML for a notebook: the summary and the search after a fit, else the parameters."""
         shown_before = super()._repr_html_  # an AttributeError where scikit-learn shows text
         return partial(self._fitted_html, shown_before) if hasattr(self, "pipeline_") else (
             shown_before
@@ -360,7 +360,7 @@ class AutoKernel(BaseEstimator):
 
 
 def _find_relevance(auto: Any) -> Relevance:
-    """Of the prepared columns, by the chosen kernel with a gamma for each of them."""
+    """Relevance of the prepared columns, for the chosen kernel with one gamma per column."""
     if auto.search_.best_estimator_.approximation is not None:
         raise ValueError(
             "relevance follows the gradient of the whole kernel, and the model has an "

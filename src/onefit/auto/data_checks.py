@@ -41,9 +41,9 @@ __all__ = [
 #: from this share of the target on, explained by one column on held-out rows, the column is named
 #: if the winner explains hardly more; and from this one in any case (benchmarks/data_checks.py)
 STRONG_SHARE, WHOLE_SHARE = 0.95, 0.999
-#: interpolation between noisy targets errs by up to twice the variance of the noise
+#: interpolation between noisy targets has an error of up to twice the variance of the noise
 INTERPOLATION_LOSS = 2.0
-#: rows and columns that are looked at, and parts that they are held out in
+#: largest number of rows and columns checked, and number of held-out parts
 MAX_CHECKED_ROWS, MAX_CHECKED_COLUMNS, PARTS = 2000, 1000, 5
 
 
@@ -64,11 +64,11 @@ class Copies:
 
     @property
     def count(self) -> int:
-        """How many rows are copies of an earlier one."""
+        """Number of rows that are copies of an earlier one."""
         return int((self.first != np.arange(self.first.size)).sum())
 
     def note(self, X: Any, why_apart: str) -> str:
-        """What to know of them, in a sentence."""
+        """A sentence about the copies."""
         n, k = self.first.size, self.count
         row = int(np.flatnonzero(self.first != np.arange(n))[0])
         places = [place_of(X, i) for i in (row, int(self.first[row]))]
@@ -307,7 +307,7 @@ def _squares(errors: Array, ranks: bool) -> Array:
 
 
 def _predicted(x: Array, Y: Array, train: Array, test: Array, is_text: bool) -> Array:
-    """By the means of Y at the values of x; linearly between them, if they are numbers."""
+    """Predictions by the means of Y at the values of x, interpolated if x holds numbers."""
     codes = np.where(np.isnan(x), -1.0, x) if is_text else x
     there = train[~np.isnan(codes[train])]
     found = np.tile(Y[train].mean(axis=0), (test.size, 1))

@@ -334,7 +334,7 @@ def select(
     return auto.fit(X, y, groups=groups, sample_weight=sample_weight)
 
 
-#: parameters of the classifier, and what a regression has instead
+#: parameters of the classifier only, and their counterparts in a regression
 OF_CLASSES = {"calibrate": "predict_interval", "class_weight": "sample_weight"}
 
 

@@ -28,7 +28,7 @@ __all__ = ["edge_reasons", "extended_grid", "fit_growing", "lam_limits", "winner
 
 #: rounds of growth, and values that a round adds to a list
 MAX_ROUNDS, NEW_VALUES = 4, {"gamma": 2, "lam": 3}
-#: standard errors of its score by which a winner at an end is better than without that end
+#: standard errors by which a winner at an end must be better than without that end
 MIN_GAIN_IN_STANDARD_ERRORS = 0.1
 #: least and largest ratio of new neighbours
 MIN_RATIO, MAX_RATIO = 1.5, 10.0

@@ -63,7 +63,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Fallback:
-    """Why a search uses features, and how far they are from the whole kernel.
+    """The reason why a search uses features, and their difference from the whole kernel.
 
     Attributes
     ----------
@@ -90,11 +90,11 @@ class Fallback:
     reason: str = ""
 
     def measured(self, whole: Whole | None, reason: str) -> Fallback:
-        """With the result of :func:`measure_whole`."""
+        """A copy with the result of :func:`measure_whole`."""
         return replace(self, whole=whole, reason=reason)
 
     def begun(self) -> str:
-        """Why features are used, in a sentence."""
+        """The reason for features, in a sentence."""
         late = ""
         if self.expected > self.allowed:
             late = f"; even so {plan.duration(self.expected)} are expected"
@@ -104,7 +104,7 @@ class Fallback:
         )
 
     def describe(self, shown: Callable[[float], float] = float, name: str = "score") -> str:
-        """How far the winner is from the whole kernel, in a sentence.
+        """The difference of the winner from the whole kernel, in a sentence.
 
         Parameters
         ----------
@@ -200,7 +200,7 @@ def measure_whole(
         with deadline.over(one, optional=True):
             data.fit(one.set_params(method=method))
     except plan.OutOfTime:
-        return None, f"it was given up after {plan.duration(perf_counter() - start)}: no time left"
+        return None, f"it was stopped after {plan.duration(perf_counter() - start)}: no time left"
     here, there = one.heldout_, search.heldout_
     apart = float(np.sqrt(np.mean(np.square(here.values - there.values))))
     exact = bool(one.cv_results_["exact"][0])

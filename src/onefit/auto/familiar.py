@@ -29,7 +29,7 @@ NAMED_COLUMNS = 3
 
 @dataclass(frozen=True)
 class Familiar:
-    """What rows like the training rows look like.
+    """The training rows, as a reference that shows which new rows are unusual.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Familiar:
 
 @dataclass(frozen=True)
 class RowNotes:
-    """What is odd about rows.
+    """Notes on unusual rows.
 
     Attributes
     ----------
@@ -166,7 +166,7 @@ class Unfamiliar:
 
     @property
     def document(self) -> dict[str, Any]:
-        """For JSON."""
+        """The counts and notes, for JSON."""
         return {"rows": self.odd, "notes": self.sentences}
 
 

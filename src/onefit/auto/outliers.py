@@ -42,10 +42,10 @@ __all__ = ["describe", "part_far_away", "planned_seconds", "robust_search"]
 FAR, PART = 5.0, 0.01
 #: threshold of the Huber loss in units of the scale (JMLR 2008, section 5.2)
 MULTIPLES = (1.0, 2.0, 3.0)
-#: bandwidths and lams on either side of the squared loss's that are tried with Huber's; where time
-#: is short, fewer
+#: bandwidths and lams on either side of the winner's that are tried with Huber's loss; fewer
+#: if time is short
 NEIGHBOURS = ((2, 4), (0, 4), (0, 2))
-OVERDUE = "its search was given up when the time was over"
+OVERDUE = "its search was stopped at the time limit"
 #: planned seconds of the search with Huber's loss, without a time limit of the user's
 MAX_SECONDS = 60.0
 
@@ -145,7 +145,7 @@ def _with_huber(search: KernelSearchCV, grid: dict[str, Any], scale: float) -> K
 
 
 def _late(search: KernelSearchCV, data: Prepared, deadline: Deadline | None) -> str:
-    """Why there is no time for a search; empty if there is."""
+    """The reason why there is no time for a search; empty if there is time."""
     planned = data.planned_seconds(search)[0]
     if deadline is not None:
         return deadline.refuses(planned)
@@ -184,7 +184,7 @@ def _near(search: KernelSearchCV, best: dict[str, Any], gammas: int, lams: int) 
 
 
 def describe(part: float, search: KernelSearchCV) -> str:
-    """What outliers changed, and what they did not, in a sentence."""
+    """A sentence on the effects of the outliers."""
     error = float(search.cv_results_["criterion"][search.best_index_])
     return (
         f"{part:.1%} of the held-out residuals are outliers (further than {FAR:g} scales from "

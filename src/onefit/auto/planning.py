@@ -35,10 +35,10 @@ from onefit.tables import mistakes
 
 Array = NDArray[Any]
 
-#: rows up to which the time is not estimated beforehand, and kernels of a usual grid
+#: rows up to which the time is not estimated beforehand, and typical number of kernels
 MAX_QUICK_ROWS, USUAL_KERNELS = 50_000, 12
 ADVICE = "nothing was run: set minutes or approximation, or use fewer rows"
-#: what fitting the preparation in the training parts means for the other rules
+#: reason why preparation in the training parts switches off other rules
 IN_FOLDS = (
     "the preparation is fitted in every training part, so the grid does not grow, no race on a "
     "sample narrows it, and outliers do not change the loss"

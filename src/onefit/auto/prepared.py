@@ -65,7 +65,7 @@ class Prepared:
         return search.fit(self.X, self.y, **self.params)
 
     def take(self, rows: Array) -> Prepared:
-        """Some of the rows."""
+        """A subset of the rows."""
         params = {name: np.asarray(one)[rows] for name, one in self.params.items()}
         return Prepared(self.X[rows], self.y[rows], params)
 

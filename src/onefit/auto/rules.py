@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 TASKS = ("auto", "regression", "classification")
-#: kernels to try; of many rows, a race on a sample decides how many bandwidths of each
+#: kernels to try; with many rows, a race on a sample chooses the bandwidths of each
 KERNELS = ("rbf", "laplacian", "matern32", "linear")
 #: lams of regression beside those of the default grid, for targets with hardly any noise or hardly
 #: any signal, in units of the mean of K(x, x); with the squared loss further lams cost little

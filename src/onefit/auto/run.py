@@ -206,7 +206,7 @@ class Selection:
         self.reasons.append(self.fallback.describe(scale, scale.label))
 
     def explain(self) -> str:
-        """What :meth:`run` would do and how long its stages would take; nothing is fitted."""
+        """Describe what :meth:`run` would do, with planned times; nothing is fitted."""
         if self.in_folds:
             text = self.search.explain(self.data.X, self.data.y, groups=self.data.groups)
             return "\n".join([*self.reasons, "", str(text)])

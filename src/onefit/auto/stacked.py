@@ -110,7 +110,7 @@ def stack_searches(
 
 
 def _nothing_learned(search: KernelSearchCV, Z: Any) -> str:
-    """Why there are no candidates with a metric; empty if there are."""
+    """The reason why there are no candidates with a metric; empty if there are."""
     if not search.best_estimator_.spec().quadratic and search.criterion == "cv":
         return "the loss is not squared"
     if issparse(Z):

@@ -112,7 +112,7 @@ def predict(
     ] = None,
     level: Annotated[
         float,
-        typer.Option(min=0.0, max=0.999, help="Of a regression's intervals; 0 for none."),
+        typer.Option(min=0.0, max=0.999, help="Level of a regression's intervals; 0 for none."),
     ] = 0.9,
     dayfirst: DayFirst = None,
     format_: FormatOption = Format.table,

@@ -24,7 +24,7 @@ __all__ = [
 
 UNEXPECTED, USAGE, BAD_DATA, TOO_LARGE, OTHER_JOURNAL = 1, 2, 3, 4, 5
 
-#: characters of a sentence
+#: largest number of characters of a sentence
 LONGEST = 1500
 
 
@@ -65,7 +65,7 @@ def clear_errors() -> Iterator[list[str]]:
 
 
 def _code(error: BaseException) -> int:
-    """Of the first kind that fits; their classes are imported when there is an error to judge."""
+    """The exit code of an error; error classes are imported only when there is an error."""
     if isinstance(error, KeyboardInterrupt) or was_interrupted():
         return INTERRUPTED  # and nothing is imported, which may have been what was interrupted
     from numpy.linalg import LinAlgError

@@ -63,7 +63,7 @@ OWN = (
     *LOSSES.values(),
     *APPROXIMATIONS.values(),
 )
-#: types that a model of this package holds beside those that skops knows
+#: types of this package in a model, in addition to those that skops knows
 TRUSTED = (
     "numpy.dtype",
     "scipy.sparse._csr.csr_matrix",
@@ -113,7 +113,7 @@ class Model:
 
     @property
     def familiar(self) -> Familiar:
-        """What rows like the training rows look like."""
+        """Reference for new rows, made from the training rows."""
         if self.reach is None:
             return Familiar(self.preparer, None)
         known = TrainingRows(unwrap(self.estimator), self.reach, self.units)

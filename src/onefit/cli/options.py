@@ -41,7 +41,7 @@ KERNELS = "rbf, laplacian, matern12, matern32, matern52, poly, linear"
 
 
 class Format(StrEnum):
-    """How results are printed on stdout."""
+    """Output format of results on stdout."""
 
     table = "table"
     json = "json"
@@ -71,7 +71,7 @@ DayFirst = Annotated[
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """Which columns are what."""
+    """The roles of columns."""
 
     target: Annotated[
         str | None, _option(help="Column to predict; not needed for LIBSVM.", panel="Columns")
@@ -153,7 +153,7 @@ class Choice:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """As :func:`onefit.select` takes them."""
+        """Parameters of :func:`onefit.select`."""
         kernels = None
         if self.kernels is not None:
             kernels = tuple(name.strip() for name in self.kernels.split(",") if name.strip())

@@ -20,7 +20,7 @@ from typing import Any
 
 __all__ = ["as_csv", "check_output", "check_place", "write_frames"]
 
-#: how a formula may begin
+#: first characters of a formula
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 

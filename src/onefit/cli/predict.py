@@ -67,25 +67,25 @@ class Predictions:
         self._unfamiliar = Unfamiliar(self.model.familiar)
 
     def write(self, output: Path) -> None:
-        """To a CSV or Parquet file."""
+        """Write the predictions to a CSV or Parquet file."""
         check_output(output)
         rows = write_frames(self.frames(), output)
         typer.echo(f"{rows} predictions written to {output}", err=True)
 
     def print_csv(self) -> None:
-        """On stdout."""
+        """Print the predictions as CSV on stdout."""
         for place, frame in enumerate(self.frames()):
             typer.echo(as_csv(frame, header=place == 0), nl=False)
 
     @property
     def document(self) -> dict[str, Any]:
-        """For JSON."""
+        """The predictions for JSON."""
         rows = [row for frame in self.frames() for row in frame.to_dict(orient="records")]
         found = {"predictions": rows, "unfamiliar": self._unfamiliar.document}
         return found | ({"scores": self.scores} if self.scores else {})
 
     def show_notes(self) -> None:
-        """On stderr: what is unlike the training rows, and scores where the truth is known."""
+        """Print notes on unusual rows, and scores if the targets are known, on stderr."""
         for sentence in self._unfamiliar.sentences:
             typer.echo(f"warning: {sentence}", err=True)
         if self.scores:
@@ -216,7 +216,7 @@ def _scores_of_labels(truth: list[str], predicted: list[str]) -> dict[str, float
 
 
 def _known(truth: Array, predicted: Array) -> tuple[Array, Array]:
-    """Without the rows whose truth is a gap."""
+    """True and predicted targets of the rows whose target is not missing."""
     import pandas as pd
 
     there = ~np.asarray(pd.isna(truth))

@@ -27,7 +27,7 @@ from onefit.tables import Table, read_table
 
 __all__ = ["Selected", "explain_file", "select_file", "select_table"]
 
-#: what is left of a time limit at least, in minutes, whatever reading took
+#: smallest time limit in minutes that remains after reading
 MIN_MINUTES = 1e-3
 
 

@@ -35,9 +35,9 @@ Array = NDArray[Any]
 
 __all__ = ["is_streamed", "select_streamed"]
 
-#: rows that columns are encoded by
+#: rows of the sample from which columns are encoded
 SAMPLE_ROWS = 20_000
-#: columns beside the features, by names that no file has
+#: names of columns other than features, which no file has
 TARGET, HASH = "\0target", "\0hash"
 
 
@@ -120,7 +120,7 @@ def _check(columns: ColumnOptions, parameters: dict[str, Any], path: Path) -> No
 
 
 def _gaps(path: Path, target: str) -> tuple[int, Any]:
-    """How many rows have no target, and a filter that leaves them out."""
+    """Number of rows without a target, and a filter that leaves them out."""
     from pyarrow import compute
 
     dataset, _ = open_dataset(path)

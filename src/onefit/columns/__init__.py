@@ -1,4 +1,4 @@
-"""How a column reaches its minimiser: fits, Newton's method, and certificates of what it found.
+"""How a column reaches its minimiser: fits, Newton's method, and certificates.
 
 A column is one regularised problem: a target, a mask of rows, weights and a ridge
 (:mod:`onefit.problem`). Many are solved side by side (:mod:`onefit.columns.newton`), by way of

@@ -24,7 +24,7 @@ from onefit.systems import NewtonModel, System
 
 __all__ = ["WANTED_SHARE_OF_TOLERANCE", "bound", "certify", "refine"]
 
-#: Newton steps that may follow a solution whose certificate does not do
+#: largest number of Newton steps after a solution whose certificate is not small enough
 MAX_EXTRA_STEPS = 3
 #: share of EXACT_TOLERANCE that a certificate should reach
 WANTED_SHARE_OF_TOLERANCE = 0.1
@@ -133,7 +133,7 @@ class _Digits:
 
     @classmethod
     def of(cls, batch: Batch, tested: Mask) -> _Digits:
-        """Those of a batch, with nothing in ``low``."""
+        """The state of a batch, with zeros in ``low``."""
         at, none = batch.at, np.zeros_like(batch.at.a)
         return cls(
             batch.columns, batch.system, tested, at.a, at.b, none, at.u, at.u, none, batch.error

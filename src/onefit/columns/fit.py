@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 SOLVERS = ("auto", "newton", "reweight", "iterative")
-#: the part of its predictions that rounding may make up in a fit without a small bound
+#: largest share of rounding in the predictions of a fit without a small bound
 MAX_ROUNDING_OF_PREDICTIONS = 1e-3
 
 
@@ -67,7 +67,7 @@ def fit(
 
 @linalg.overflowing
 def certified_fit(problem: Problem, lam: float, found: Solution) -> tuple[Solution, Array]:
-    """What :func:`solve` found, refined, and for each target a bound on its error.
+    """Refine a result of :func:`solve`, and bound its error for each target.
 
     The bound is on the error of a prediction for any row of the sample that has a positive weight.
     It is infinite where none is known.
@@ -129,14 +129,14 @@ def _reliable(problem: Problem, found: Solution) -> bool:
 
 
 def _rounding(problem: Problem, found: Solution) -> float:
-    """About what rounding makes of K a."""
+    """Estimate of the rounding error of K a."""
     root = problem.norms.roots  # |K_ij| <= root_i root_j
     terms = np.sqrt(np.square(root[:, None] * found.a).sum(axis=0).max())
     return float(np.finfo(found.a.dtype).eps * root.max() * terms)
 
 
 def _not_converged(problem: Problem, lam: float, found: Solution, error: Array) -> FitError:
-    """What was measured, and what to do about it."""
+    """The error of a fit that did not converge, with its measurements and advice."""
     worst = int(np.argmax(error / problem.scale))
     bounded = f"an error of at most {error[worst]:.1e}" if np.isfinite(error[worst]) else "no bound"
     dtype, size = problem.Y.dtype, float(np.abs(found.u).max())

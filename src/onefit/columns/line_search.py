@@ -18,7 +18,7 @@ from onefit.losses.base import Loss, loss_of
 
 __all__ = ["line_search"]
 
-#: the part of the slope at zero that is as good as none
+#: the part of the slope at zero that counts as zero
 SLOPE_TOLERANCE = 1e-13
 _MAX_STEP_LENGTH = 2.0**20
 _MAX_TRIALS = 60

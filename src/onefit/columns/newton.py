@@ -48,19 +48,19 @@ from onefit.systems import NewtonModel, System
 
 __all__ = ["Batch", "minimise"]
 
-#: steps of a batch, beyond which columns are given up
+#: largest number of steps of a batch
 MAX_NEWTON_STEPS = 40
 #: steps that a smooth loss with the curvature of another point may still need
 MAX_FIXED_CURVATURE_STEPS = 12
-#: steps of a column in full, from piece to next piece, before a line search has to make sure
+#: largest number of full steps of a column, from piece to next piece, before line searches
 MAX_FULL_STEPS = 12
-#: times the objective at the first point that such steps may climb to
+#: multiple of the first objective that such steps may reach
 MAX_OBJECTIVE_RATIO = 2.0
-#: halvings of a way to find a point on a piece that it crosses
+#: bisections to find a point on a piece that a step crosses
 MAX_PIECE_BISECTIONS = 40
-#: the part of the predicted decrease that a full step must reach to spare the line search
+#: the part of the predicted decrease above which a full step needs no line search
 MIN_DECREASE_SHARE = 0.3
-#: the part of its slope that a line search may leave; less does not save steps
+#: the part of its slope that a line search may leave; a smaller one saves no steps
 MAX_SLOPE_SHARE = 0.01
 #: the end of a step that was cut shorter than this is no base for the next: digits would be lost
 MIN_STEP_SHARE = 0.01
@@ -73,7 +73,7 @@ FIXED_CURVATURE_TOLERANCE = 1e-9
 INEXACT_SYSTEM_TOLERANCE = 1e-9
 
 
-#: what is known of a column besides its solution
+#: arrays of a column in addition to its solution
 _STATE = ("pieces", "held", "ceiling", "steps", "settled", "stuck", "change", "error")
 
 
@@ -133,7 +133,7 @@ class Batch:
         return cls(columns, system, at, base or at, pieces, held, ceiling, steps, *no, *far)
 
     def take(self, columns: Any) -> Batch:
-        """Some of the columns."""
+        """A batch of some of the columns."""
         part = replace(self, columns=self.columns.take(columns), system=self.system.take(columns))
         part.at, part.base = self.at.take(columns), self.base.take(columns)
         for name in _STATE:
@@ -141,7 +141,7 @@ class Batch:
         return part
 
     def own(self) -> None:
-        """Have arrays that nobody else has, as :meth:`put` writes to them."""
+        """Copy the arrays, because :meth:`put` writes to them."""
         self.at, self.base, self.pieces = self.at.copy(), self.base.copy(), self.pieces.copy()
         self.held = self.held.copy()
 
@@ -215,7 +215,7 @@ class Batch:
         return leap & ~high, high
 
     def _curvature(self, g: Array) -> Array:
-        """That of the loss, zero where g / d would say nothing for rounding; or the system's."""
+        """Curvature of the loss, zero where g / d would be rounding only; or that of the system."""
         columns = self.columns
         if self.smooth and self.system.curvature is not None:
             return self.system.curvature * columns.train
@@ -225,11 +225,11 @@ class Batch:
         return np.asarray(d)
 
     def _spot(self) -> Array:
-        """Where the loss is replaced by its model."""
+        """Predictions at which the loss is replaced by its model."""
         return np.where(np.isnan(self.held), self.at.u, self.held)
 
     def _reach(self) -> Array:
-        """How far points are from zero, one added."""
+        """Distances of the points from zero, plus one."""
         return np.asarray(1.0 + np.abs(self.columns.y) + np.abs(self.at.u))
 
     def _stray(self, there: Solution, g: Array) -> tuple[Mask, Array]:
@@ -285,7 +285,7 @@ class Batch:
         return NewtonModel(d, missing, fixed, base.a.sum(axis=0) + fixed.sum(axis=0)), pull
 
     def _go(self, t: Array, pieces: Array) -> None:
-        """To the part t of the way to the base, which is on these pieces."""
+        """Move the part t of the way to the base, whose points are on ``pieces``."""
         base, at, short, self.pieces = self.base, self.at, np.flatnonzero(t != 1.0), pieces
         self.held = np.full_like(base.u, np.nan)
         if short.size == 0:
@@ -326,7 +326,7 @@ class Batch:
         self.pieces[where] = np.where(held, wanted, self.pieces[where])
 
     def _look(self, columns: Any) -> None:
-        """Which pieces some of the columns are on."""
+        """Update the pieces on which some of the columns are."""
         y, loss = self.columns.y_of(columns), loss_of(self.columns.loss, columns)
         self.pieces[:, columns] = loss.piece(y, self.at.u[:, columns])
         self.held[:, columns] = np.nan
@@ -391,7 +391,7 @@ class Batch:
         return np.asarray(np.abs(a).T @ self.columns.problem.norms.roots)
 
     def _rounding(self, size: Array, u: Array) -> Array:
-        """What rounding makes of predictions that are sums of terms of this size."""
+        """Rounding error of predictions that are sums of terms of this size."""
         epsilon = self.columns.epsilon
         terms = summation(u.shape[0]) * (epsilon / EPSILON) * size
         root = self.columns.problem.norms.root

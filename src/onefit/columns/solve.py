@@ -40,13 +40,13 @@ __all__ = [
     "stationary",
 ]
 
-#: what makes the systems of some columns, of a problem and their Lambda
+#: function that makes the systems of some columns
 Way = Callable[[Problem, Array], System]
-#: the largest factor by which a problem is made easier
+#: largest factor by which a problem is made easier
 MAX_WIDENING_FACTOR = 1e100
-#: by what the factor falls from one solution to the next (benchmarks/final_fits.py)
+#: ratio of the factors of two successive solutions (benchmarks/final_fits.py)
 WIDENING_RATIO = 10.0
-#: the smallest fall that is tried where larger ones do not lead to a solution
+#: smallest such ratio, tried where larger ones do not lead to a solution
 MIN_WIDENING_RATIO = 1.3
 
 

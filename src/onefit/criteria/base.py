@@ -145,9 +145,9 @@ class Criterion(ABC):
         if self.features == "any" or (self.features == "squared" and problem.quadratic):
             return
         why = (
-            f"takes a system for every row with {problem.loss!r}"
+            f"needs a system for every row with {problem.loss!r}"
             if self.features
-            else "looks at the whole kernel matrix"
+            else "needs the whole kernel matrix"
         )
         raise ValueError(
             f"criterion {self.name!r} {why}, which an approximation does not have; use 'cv', or "

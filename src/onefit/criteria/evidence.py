@@ -1,4 +1,4 @@
-"""What a criterion may look at: one model, its lambdas, and its held-out values."""
+"""The data that a criterion may use: one model, its lambdas, and its held-out values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Evidence", "SolutionPath", "positive"]
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a criterion may look at; rows are in one order throughout, not always the caller's.
+    """The data that a criterion may use; rows are in one order, not always the caller's.
 
     Attributes
     ----------

@@ -63,7 +63,7 @@ class Hat:
 
 
 class HatSpectrum:
-    """What the hat matrices of one problem share.
+    """Quantities shared by the hat matrices of one problem.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ class CriterionSums(Sum):
         return np.asarray(state.mean(axis=1) / self.basis.weight)
 
     def _hat(self, chunk: Chunk, some: Array) -> _ChunkHat:
-        """Of the rows of positive weight."""
+        """Hat matrices at the rows of positive weight."""
         X = linalg.arrays_of(chunk.X).rows(chunk.X, some)
         Y, s = (one[some].astype(np.float64, copy=False) for one in (chunk.Y, chunk.s))
         rows = FeatureGram(X, self.features, self._places(chunk.row[some]), keep_features=False)
@@ -80,7 +80,7 @@ class CriterionSums(Sum):
         return _ChunkHat(part, self.basis, self.lams, self._models)
 
     def _places(self, row: Array) -> Array | None:
-        """Where the landmarks are among some rows, -1 for those that are not."""
+        """Positions of the landmarks among some rows, -1 for those that are not there."""
         if self.landmarks is None:
             return None
         places = np.full(self.landmarks.size, -1, dtype=np.intp)
@@ -90,7 +90,7 @@ class CriterionSums(Sum):
 
     @cached_property
     def _models(self) -> tuple[Array, Array]:
-        """Of all rows, at every lambda."""
+        """Models of all rows, at every lambda."""
         ridges = self.lams * (1.0 if self.scaling == "total" else self.basis.weight)
         return self.basis.models(ridges)
 

@@ -52,7 +52,7 @@ CALIBRATION_FOLDS = 10
 
 
 def calibration_map(method: str, values: Array, y: Array, sample_weight: Any = None) -> Any:
-    """From decision values to probabilities: scikit-learn's calibrators, fitted.
+    """Fit a map from decision values to probabilities, by scikit-learn's calibrators.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a fitted search offers beside its winner: probabilities, thresholds, decisions by cost."""
+"""Methods of a fitted search over classifiers: probabilities, thresholds, decisions by cost."""
 
 from __future__ import annotations
 

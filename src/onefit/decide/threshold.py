@@ -83,7 +83,7 @@ def tune_threshold(
     parts = [everything] if aggregate == "pooled" else places
     if min(part.size for part in parts) < 2:
         raise ValueError(
-            "a threshold by the mean over splits needs test sets of two rows at least; use "
+            "a threshold by the mean over splits needs test sets of at least two rows; use "
             "aggregate='pooled', which takes all held-out rows together"
         )
     found = TunedThresholdClassifierCV(
@@ -190,7 +190,7 @@ def _check_two(model: Any) -> None:
     classes = model.classes_.tolist()
     if len(classes) != 2:
         raise ValueError(
-            f"a threshold parts two classes, and there are {len(classes)} ({classes}); use "
+            f"a threshold separates two classes, and there are {len(classes)} ({classes}); use "
             "minimise_cost, which takes any number"
         )
 

@@ -1,4 +1,4 @@
-"""What both estimators share: from X and parameters to a problem, and back to predictions."""
+"""Base of the estimators: from X and parameters to a problem, and back to predictions."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class KernelEstimator(UpdatesRows, NestedParams):
         )
 
     def _approximation(self) -> Approximation | None:
-        """What replaces the kernel matrix; None if nothing does."""
+        """The approximation of the kernel matrix; None for the whole matrix."""
         return get_approximation(self.approximation, self.random_state)
 
     def _with_params(self, **params: Any) -> Self:
@@ -175,7 +175,7 @@ class KernelEstimator(UpdatesRows, NestedParams):
         raise NotImplementedError
 
     def _validate_device_X(self, X: Any, reset: bool = True) -> Any:
-        """What scikit-learn checks of an array, of one on a device, and there."""
+        """Check an array on a device as scikit-learn checks an array of NumPy."""
         X = points_of(X, "X")
         if not X.shape[0] or not X.shape[1]:
             raise ValueError(f"Found array with shape {tuple(X.shape)}: rows and columns needed.")
@@ -268,7 +268,7 @@ class KernelEstimator(UpdatesRows, NestedParams):
         return self._coding().weights(Y, s)
 
     def _workload(self, Y: Array, s: Array) -> plan.Workload:
-        """What the memory of a fit depends on; rows of weight zero are left out of it."""
+        """The sizes that determine the memory of a fit; rows of weight zero are left out."""
         idle, spec = Y.shape[0] - np.count_nonzero(s), self.spec()
         return plan.Workload(
             n=Y.shape[0],

@@ -1,4 +1,4 @@
-"""Which estimators the functions of the package accept."""
+"""The estimators that functions of the package accept."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ def check_exact_kernel(estimator: KernelEstimator, caller: str, advice: str) -> 
     """Refuse an approximation where the whole kernel matrix is needed."""
     if estimator.approximation is not None:
         raise ValueError(
-            f"{caller} looks at the whole kernel matrix, which approximation="
-            f"{estimator.approximation!r} does without; {advice}"
+            f"{caller} needs the whole kernel matrix, which approximation="
+            f"{estimator.approximation!r} replaces; {advice}"
         )

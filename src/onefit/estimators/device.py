@@ -57,20 +57,20 @@ class HostData:
 
     @classmethod
     def of(cls, device: Any, X: Any, y: Any, params: Mapping[str, Any]) -> HostData:
-        """From the data, and the device that is configured, see :mod:`onefit.config`."""
+        """The data on the host, and the device of X or of :mod:`onefit.config`."""
         names = _names(device)
         wanted = [named_device(name) for name in names][:1]
         first = wanted[0] if wanted else None
         if not is_elsewhere(X):
             if first is not None and issparse(X):
-                raise ValueError(f"a sparse X is not computed on {first!r}; leave the device out")
+                raise ValueError(f"a sparse X is not supported on {first!r}; leave the device out")
             several = names if len(names) > 1 else ()
             found = {name: to_host(value, None, name) for name, value in params.items()}
             return cls(X, to_host(y, None, "y"), found, first, first is None, several)
         if len(names) > 1:
             raise ValueError(
-                f"device={device!r} names several, but X is on one of its own: pass X as a NumPy "
-                "array, which each of them gets, or leave the device out"
+                f"device={device!r} names several devices, but X is on one already: pass X as a "
+                "NumPy array, which is copied to each of them, or leave the device out"
             )
         own = arrays_of(points_of(X, "X"))
         assert isinstance(own, Device)

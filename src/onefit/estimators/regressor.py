@@ -20,7 +20,7 @@ __all__ = ["KernelRegressor"]
 
 
 def no_standard_deviation() -> TypeError:
-    """What to say to those who ask for one."""
+    """The error for ``return_std=True``."""
     return TypeError(
         "a kernel model has no standard deviation of its predictions; onefit.predict_interval "
         "gives intervals that hold with a probability you choose"

@@ -54,7 +54,7 @@ class Stacked(KernelEstimator):
 
     @classmethod
     def of(cls, best: Any, members: list[Any], heldout: Array) -> Self:
-        """From the fitted best candidate, the members and held-out predictions."""
+        """A stack of the fitted best candidate, its members and held-out predictions."""
         found = cls(**best.get_params(deep=False))
         for name, value in vars(best).items():
             setattr(found, name, value)

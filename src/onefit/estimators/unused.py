@@ -25,7 +25,7 @@ class UnusedParameterWarning(UserWarning):
 
 
 def unused_gamma(kernels: Sequence[Any]) -> str:
-    """Why gamma does nothing with any of some kernels; empty if it does."""
+    """The reason why gamma has no effect with any of some kernels; empty if it has."""
     if any(takes_gamma(kernel) for kernel in kernels):
         return ""
     words = [f"kernel={kernel!r}" for kernel in kernels]

@@ -206,7 +206,7 @@ def named_approximation(approximation: Any) -> Any:
 
 
 def get_approximation(approximation: Any, random_state: Any = 0) -> Approximation | None:
-    """What the parameters of an estimator mean, checked; None for the whole kernel matrix."""
+    """Check the parameters of an estimator; None for the whole kernel matrix."""
     if approximation is None:
         return None
     if isinstance(approximation, str):

@@ -113,7 +113,7 @@ class FeatureGram(Gram):
         return self.hold().row_sums(squared)
 
     def astype(self, dtype: Any) -> FeatureGram:
-        """Itself: features are in double precision."""
+        """Return self: features are in double precision."""
         return self
 
     def _matrix_of(self, rows: Indices) -> Array:
@@ -166,7 +166,7 @@ class FeatureGram(Gram):
         return chunks(self.kept[0], Y, s, fold, max(1, Y.shape[0]))
 
     def lost(self, removed: Indices) -> Array:
-        """What a split that removes these rows may not use, (m, d): their landmarks' part."""
+        """Functions that a split without these rows may not use, (m, d): their landmarks'."""
         if self.keep_landmarks or self.landmarks is None:
             return np.empty((self.features.size, 0))
         return self.features.lost(np.flatnonzero(np.isin(self.landmarks, removed)))

@@ -40,7 +40,7 @@ class PrimalColumns:
     lost: list[Array] = field(repr=False)
 
     def take(self, some: Indices) -> PrimalColumns:
-        """Some of them."""
+        """Some of the columns."""
         return PrimalColumns(self.train[:, some], self.ridge[some], [self.lost[i] for i in some])
 
 
@@ -71,7 +71,7 @@ class HessianFactor:
             self.lower = xp.cholesky(inner)
         except linalg.LinAlgError as error:
             raise linalg.LinAlgError(
-                f"the Hessian of the features is singular to working precision ({error}): beside "
+                f"the Hessian of the features is singular to working precision ({error}): next to "
                 f"its largest entries, the penalty of {2.0 * ridge:.3g} is lost; raise lam or "
                 "the loss's delta, or lower n_components"
             ) from error
@@ -98,7 +98,7 @@ class HessianFactor:
 
 
 def total(pieces: dict[int, Pieces], kept: Array | None = None) -> Pieces:
-    """Of the parts that are kept."""
+    """Sum of the parts that are kept."""
     found: Pieces | None = None
     for name in sorted(pieces):
         if kept is None or kept[name]:

@@ -65,7 +65,7 @@ class HatResiduals:
 
 @dataclass(frozen=True)
 class HatBasis:
-    """What the sums over all rows say of the hat matrices.
+    """Quantities of the hat matrices that follow from sums over all rows.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class HatBasis:
 
     @classmethod
     def of(cls, sums: Sums, centre: Centre, intercept: bool) -> HatBasis:
-        """Of the sums of all rows of positive weight, which are overwritten."""
+        """The basis of the sums of all rows of positive weight, which are overwritten."""
         xp, weight, one = sums.arrays, sums.weight, float(intercept)
         trace = float(xp.diagonal(sums.G).sum())
         phi, y = sums.means
@@ -282,7 +282,7 @@ class FeatureHat:
         return leverage, product(pulled, z), xp.row_norms(pulled)
 
     def _landmarks_in(self, some: slice) -> Iterator[tuple[int, Array]]:
-        """Those of a part, counted from its first row."""
+        """The landmarks in a part of the rows, counted from its first row."""
         for place, lost in self._landmarks:
             if some.start <= place < some.stop:
                 yield place - some.start, lost

@@ -30,20 +30,20 @@ from onefit.rows.accumulate import Chunk
 
 __all__ = ["BRACKET_POINTS", "FlatIntervals", "ShiftedSlopes", "recentre", "step_lengths"]
 
-#: points of a step where slopes are taken
+#: points of a step at which slopes are computed
 STEP_LENGTHS = np.array([0.0, 1e-6, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.25, 0.5, 1.0])
-#: the part of a slope that a full step may leave
+#: the part of the slope that may remain after a full step
 MAX_LEFT_SLOPE_SHARE = 0.5
 #: points between two of them
 BRACKET_POINTS = np.linspace(0.0, 1.0, 17)
-#: shifts of the intercept, in units of the targets' scale, where its slope is looked at
+#: shifts of the intercept, in units of the targets' scale, at which its slope is computed
 SLOPE_SHIFTS_IN_SCALES = np.concatenate(
     [-(10.0 ** np.arange(4.0, -7.0, -1.0)), 10.0 ** np.arange(-6.0, 5.0)]
 )
 
 
 def step_lengths(form: Form, columns: PrimalColumns, run: Run, theta: Array, move: Array) -> Array:
-    """How far to go along every step: all the way, or to where its slope vanishes."""
+    """Step lengths: 1, or up to the point where the slope vanishes."""
     t, on = np.ones(theta.shape[1]), np.arange(theta.shape[1])
     ts = np.repeat(STEP_LENGTHS[:, None], on.size, axis=1)
     for turn in range(3):
@@ -67,7 +67,7 @@ def step_lengths(form: Form, columns: PrimalColumns, run: Run, theta: Array, mov
 def _slopes(
     form: Form, columns: PrimalColumns, run: Run, theta: Array, move: Array, ts: Array
 ) -> Array:
-    """Of F along every step, (T, c)."""
+    """Slopes of F along every step, (T, c)."""
     losses: Array = run(Slopes(form, theta, move, columns.train, ts))
     ridges = penalty(form, columns.ridge)
     start, bend = linalg.dots(ridges * theta, move), linalg.dots(ridges * move, move)

@@ -71,7 +71,7 @@ class FeatureMap(Protocol):
         ...
 
     def drift(self, W: Array) -> Array:
-        """What rounding may do to a product, per column, in units of the length of a row."""
+        """Rounding error of a product, per column, in units of the length of a row."""
         ...
 
     def lengths(self, X: Any) -> Array:
@@ -194,7 +194,7 @@ class NystromMap:
         self._sent.clear()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what lies on devices of this process."""
+        """State for pickling, without arrays on devices of this process."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
@@ -211,7 +211,7 @@ def product(values: Any, coefficients: Array) -> Array:
 
 
 def _unspared(lost: Array, spare: Array, cut: float) -> Array:
-    """Of the span of some columns, what the rows of ``spare`` do not reach."""
+    """The part of the span of ``lost`` that the rows of ``spare`` do not span."""
     basis, _ = np.linalg.qr(lost)
     _, sizes, directions = np.linalg.svd(spare @ basis)
     reached = int(np.count_nonzero(np.square(sizes) > cut))

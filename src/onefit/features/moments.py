@@ -39,7 +39,7 @@ class Centre:
 
     @classmethod
     def zero(cls, m: int, q: int) -> Centre:
-        """None at all."""
+        """A centre of zeros: nothing is subtracted."""
         return cls(np.zeros(m), np.zeros(q))
 
     @classmethod
@@ -51,7 +51,7 @@ class Centre:
 
 @dataclass
 class Sums:
-    """Of some rows: G (lower triangle, column-major), B, T, and the number of rows.
+    """Sums over rows: G (lower triangle, column-major), B, T, and the number of rows.
 
     G and B lie where the rows are. ``terms`` is how many rows were added up in an order that is not
     known before their sums were.
@@ -65,7 +65,7 @@ class Sums:
 
     @classmethod
     def zero(cls, m: int, q: int, xp: linalg.Arrays = linalg.HOST) -> Sums:
-        """Of no rows; G and B lie where the rows are."""
+        """Sums over no rows; G and B are allocated where the rows are."""
         G, B = xp.zeros((m, m), np.float64), xp.zeros((m, q + 1), np.float64)
         return cls(G.T, B, np.zeros((q + 1, q + 1)))
 
@@ -80,7 +80,7 @@ class Sums:
 
     @property
     def arrays(self) -> linalg.Arrays:
-        """Where they are."""
+        """The array library of the sums."""
         return linalg.arrays_of(self.G)
 
     @property
@@ -90,7 +90,7 @@ class Sums:
 
     @property
     def means(self) -> tuple[Array, Array]:
-        """Of features and targets, relative to the offsets subtracted from them."""
+        """Means of features and targets, relative to the offsets subtracted from them."""
         weight = self.weight or 1.0
         return self.arrays.host(self.B[:, -1]) / weight, self.T[:-1, -1] / weight
 
@@ -113,7 +113,7 @@ class Moments:
     centre: Centre
 
     def without(self, removed: Iterable[int]) -> Sums:
-        """Of all folds but some: the others are added up, since a difference would lose digits."""
+        """Sums of all other folds, added up because a difference would lose digits."""
         m, q = self.centre.phi.size, self.centre.y.size
         xp = next((sums.arrays for sums in self.folds.values()), linalg.HOST)
         total, gone = Sums.zero(m, q, xp), set(removed)

@@ -23,15 +23,15 @@ from onefit.rows.accumulate import Chunk
 
 __all__ = ["MAX_PRIMAL_STEPS", "MAX_STEPS_WITHOUT_GAIN", "Minimum", "minimise_one"]
 
-#: steps at most, and steps without a gain after which none is hoped for
+#: largest number of steps, and steps without progress after which it stops
 MAX_PRIMAL_STEPS, MAX_STEPS_WITHOUT_GAIN = 40, 4
-#: factors by which a problem is made easier that are tried, the largest last
+#: factors by which a problem is made easier, the largest last
 TRIAL_WIDENING_FACTORS = WIDENING_RATIO ** np.arange(1.0, 21.0)
 
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where Newton's method ended.
+    """Result of Newton's method.
 
     Attributes
     ----------
@@ -105,12 +105,12 @@ def _newton(
 
 
 def _descend(form: Form, columns: PrimalColumns, run: Run, scale: float, kappa: float) -> Minimum:
-    """By way of easier problems; the steps are those of all of them."""
+    """Solve by a sequence of easier problems; ``steps`` counts the steps of all of them."""
     theta, steps, found = np.zeros(form.size), 0, None
     loss, multiple = form.loss, 1.0
 
     def solved(factor: float) -> bool:
-        """From theta, which was found with ``loss`` at ``multiple`` times Lambda."""
+        """Solve from theta, the solution with ``loss`` at ``multiple`` times Lambda."""
         nonlocal theta, steps, found, loss, multiple
         new, more = widened_loss(form.loss, factor) if factor > 1.0 else (form.loss, 1.0)
         carried = Carried(new, loss, more / multiple) if steps else None

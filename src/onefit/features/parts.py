@@ -45,7 +45,7 @@ class Partition:
         return cls(np.zeros(n, dtype=np.intp), [], [])
 
     def extended(self, split: int, rows: Indices) -> Partition:
-        """With one split more, which cuts the parts that it removes some rows of."""
+        """A partition with one more split; parts that it removes in part are divided."""
         outside = np.ones(self.label.size, dtype=np.intp)
         outside[rows] = 0
         pairs, label = np.unique(2 * self.label + outside, return_inverse=True)
@@ -55,7 +55,7 @@ class Partition:
 
     @property
     def parts(self) -> int:
-        """How many there are."""
+        """Number of parts."""
         return int(self.label.max()) + 1
 
     @property

@@ -24,13 +24,13 @@ __all__ = [
     "Check", "Checked", "Form", "Pieces", "Products", "Run", "Second", "Slopes", "Sum", "trained",
 ]  # fmt: skip
 
-#: a pass over all rows
+#: a function that runs a pass over all rows
 Run = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Form:
-    """What the columns of a pass have in common.
+    """Quantities shared by the columns of a pass.
 
     Attributes
     ----------
@@ -49,11 +49,11 @@ class Form:
 
     @property
     def size(self) -> int:
-        """Of theta."""
+        """The length of theta."""
         return self.features.size + int(self.intercept)
 
     def take(self, some: Any) -> Form:
-        """That of some of the columns."""
+        """The form of some of the columns."""
         return replace(self, loss=loss_of(self.loss, some))
 
     def predictions(self, phi: Any, theta: Array) -> Array:
@@ -72,7 +72,7 @@ class Form:
         return out
 
     def gradient(self, y: Array, u: Array) -> Array:
-        """Of the loss."""
+        """Gradient of the loss."""
         return self.loss.gradient(y, u)
 
     def targets(self, chunk: Chunk) -> Array:
@@ -110,7 +110,7 @@ class Pieces:
     weight: float
 
     def plus(self, other: Pieces) -> Pieces:
-        """Of both."""
+        """The sum of both."""
         return Pieces(
             self.H + other.H,
             self.g + other.g,

@@ -66,7 +66,7 @@ class RidgeModels:
 
 
 class Ridge:
-    """What the models of one training part share.
+    """Quantities shared by the models of one training part.
 
     Parameters
     ----------
@@ -110,13 +110,13 @@ class Ridge:
         scaling: str,
         lost: Array,
     ) -> Ridge:
-        """Of all parts but some, without the functions that columns (m, d) span."""
+        """The model without some parts, and without the functions that ``lost`` (m, d) spans."""
         sums = moments.without(removed)
         complement = sums.arrays.complement(lost) if lost.shape[1] else None
         return cls(sums, moments.centre, fit_intercept, scaling, complement)
 
     def models(self, lams: Array) -> RidgeModels:
-        """At every lambda."""
+        """The models at every lambda."""
         m, q, L = self.centre.phi.size, self.r.shape[1], lams.size
         ridges = lams * self.weight
         V, found = self.reduced.solve(ridges, self.r)
@@ -145,5 +145,5 @@ class Ridge:
 
 
 def _below(lam: float) -> str:
-    """Why there is no model."""
+    """The reason why there is no model."""
     return f"lam={lam:g} is below the rounding of the sums that its model is made of; raise lam"

@@ -73,7 +73,7 @@ class Scores:
         return state
 
     def _sums(self, k: int, Y: Array, u: Array, s: Array) -> list[RowSums]:
-        """Of some rows of fold k with (L, n, q) values."""
+        """Sums of the metrics over rows of fold k with (L, n, q) values."""
         if self.by_class is not None:
             u = np.stack([self.by_class(one) for one in u])
         e, found = self.reach[k][:, None, None], []

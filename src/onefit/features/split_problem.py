@@ -76,7 +76,7 @@ class SplitProblem:
     own_loss: Callable[[int], Loss | None] = field(repr=False, default=lambda target: None)
 
     def form(self, target: int) -> Form:
-        """What the columns of a target share."""
+        """Quantities shared by the columns of a target."""
         return Form(self.features, loss_of(self.loss, [target]), target, self.fit_intercept)
 
     def ridge(self, lam: float, weights: Array) -> Array:
@@ -143,7 +143,7 @@ class SplitProblem:
 
 
 def _not_converged(loss: object, lam: float, steps: int, error: float, scale: float) -> str:
-    """What was measured, and what to do about it."""
+    """The error of a fit that did not converge, with its measurements and advice."""
     bounded = f"an error of at most {error:.1e}" if np.isfinite(error) else "no bound"
     return (
         f"the fit did not reach its minimum (loss {loss!r}, lam={lam:g}, {steps} steps): its "

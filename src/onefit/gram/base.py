@@ -1,4 +1,4 @@
-"""What every form of a kernel matrix can do: products, blocks, its diagonal."""
+"""The interface of all forms of a kernel matrix: products, blocks, diagonal."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ class HeldOutPath:
 
     @property
     def done(self) -> Mask:
-        """Which lambdas have values."""
+        """The lambdas that have values."""
         return np.array([not reason for reason in self.reasons], dtype=bool)
 
     def fill(self, i: int, k: int, j: Any, values: Array, error: Any) -> None:

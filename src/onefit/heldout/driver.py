@@ -41,8 +41,8 @@ from onefit.systems import System
 
 __all__ = ["LeaveOutDriver", "Policy"]
 
-#: the most by which solutions are multiplied on their way to the next lambda: their rounding errors
-#: grow with it
+#: largest factor by which solutions are multiplied from lambda to lambda: rounding errors
+#: grow by it
 MAX_SCALING_RATIO = 32.0
 #: leave-out solutions at the last lambda and their Lambda, by target and splits
 _Last = dict[tuple[int, bytes], tuple[Solution, Array]]
@@ -185,7 +185,7 @@ class LeaveOutDriver(Prepared):
         return np.flatnonzero(again)
 
     def _fill(self, path: HeldOutPath, work: LeaveOutGroup, solved: tuple[Batch, Indices]) -> None:
-        """What a batch of leave-out problems predicts."""
+        """Predictions of a batch of leave-out problems."""
         batch, moved = solved
         for column, i in enumerate(work.lams):
             k = self.splits.by_formula[work.members[column]]

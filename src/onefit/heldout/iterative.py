@@ -72,12 +72,12 @@ MAX_SINGLE_ROW_SPLITS = 200
 MAX_COLUMN_ELEMENTS, MAX_SMALL_MATRICES = 2**25, 64
 #: the same on a device with enough memory, and how many of these arrays there are at a time
 MAX_DEVICE_COLUMN_ELEMENTS, DEVICE_COLUMN_ARRAYS = 2**28, 30
-#: the part of what rounding leaves of the bound wanted that the iteration may take
+#: the part of the wanted bound, less rounding, that the iteration may use
 ITERATION_SHARE_OF_BOUND = 0.7
 #: n^2 operations of a step with few columns, in those of a factor, and the most factors that are
 #: cheaper than a decomposition
 NARROW_STEP_OPERATIONS, MAX_FACTORS = 4.0, 6
-#: the bound that a fit is to reach, in units of the targets' scale
+#: bound that a fit must reach, in units of the targets' scale
 FIT_TOLERANCE_IN_SCALES = 1e-10
 #: cycles of an iteration and a residual
 MAX_REFINEMENT_CYCLES = 6
@@ -178,7 +178,7 @@ class _Squared(Prepared):
         return np.asarray(NARROW_STEP_OPERATIONS * k * steps > n * np.unique(self.weight).size)
 
     def _factored(self, path: HeldOutPath, some: Indices) -> None:
-        """Some lambdas by a factor each, or by one decomposition if they are many."""
+        """Solve some lambdas with a factor each, or many with one decomposition."""
         method = Block() if some.size <= MAX_FACTORS else Eigen()
         other = method.prepare(self.problem, self.folds).predict(path.lams[some])
         for name in ("values", "bounds", "steps"):
@@ -286,7 +286,7 @@ class _SquaredModels:
     steps: Indices = field(init=False)
 
     def start(self) -> None:
-        """At zero."""
+        """Start from zero."""
         k, n, xp = self.ridge.size, self.problem.n, self.problem.K.arrays
         self.arrays = xp
         self.s = xp.asarray(self.problem.s[:, None], np.float64)

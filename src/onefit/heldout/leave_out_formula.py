@@ -66,7 +66,7 @@ class LeaveOut(Prepared):
         """The largest eigenvalue of R K R, or a bound on it, and on whatever else is rounded."""
 
     def amplified(self, rows: Indices) -> float:
-        """By how much R^-1 enlarges the error of some rows: not at all if rows are scaled alike.
+        """Factor by which R^-1 enlarges the error of some rows; 1 unless a form overrides it.
 
         Errors of a Cholesky factor are relative to each row, whatever its scale.
         """

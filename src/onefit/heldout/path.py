@@ -34,19 +34,19 @@ from onefit.systems import (
 
 __all__ = ["FullPath", "LeaveOutGroup", "curvature"]
 
-#: with fewer points with curvature, following saves nothing
+#: points with curvature below which reusing the last solution saves nothing
 MIN_CURVED_ROWS = 200
 #: leave-out problems solved side by side; n times this many numbers are held a few times over
 MAX_BATCH_COLUMNS = 256
 #: Newton steps that float32 CG is expected to take: for exact leave-out problems, and for the full
 #: one, whose single column makes every step of iteration wait for memory (benchmarks/ablation.py)
 FOLD_NEWTON_STEPS, FULL_NEWTON_STEPS = 2, 3
-#: splits that share a Lambda, so few that a factor of its own serves each of them better
+#: splits that share a Lambda, below which one factor for each is cheaper
 MAX_ALONE_SPLITS = 2
 
 
 def curvature(problem: Problem, j: int, u: Array) -> Array:
-    """That of the loss of target ``j`` at predictions u, (n,), zero where the weight is."""
+    """Curvature of the loss of target ``j`` at predictions u, (n,); zero on rows of weight zero."""
     d = loss_of(problem.loss, [j]).curvature(problem.Y[:, j], u)
     return np.where(problem.s > 0, d, np.zeros_like(d))
 
@@ -134,7 +134,7 @@ class FullPath:
 
     @property
     def problem(self) -> Problem:
-        """That of the splits."""
+        """The problem of the splits."""
         return self.splits.problem
 
     @linalg.overflowing
@@ -233,7 +233,7 @@ class FullPath:
     def _fits(self, waiting: list[LeaveOutGroup], one: LeaveOutGroup) -> bool:
         """Whether problems of several lambdas are solved side by side, which saves small steps.
 
-        Their inverses together are no larger than one of all rows, and their curvature their own.
+        Together, their inverses must not exceed one of all rows; each keeps its own curvature.
         """
         together = [*waiting, one]
         systems = [group.system for group in together if isinstance(group.system, Update)]

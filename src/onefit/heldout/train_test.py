@@ -74,7 +74,7 @@ class TestValues:
 
     @classmethod
     def of(cls, path: HeldOutPath) -> TestValues:
-        """Those of the only split of a path."""
+        """The values of the only split of a path."""
         values = path.values.astype(np.float64)
         return cls(values, path.error[:, 0], path.exact[:, 0], path.steps[:, 0], path.reasons)
 

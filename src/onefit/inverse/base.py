@@ -1,4 +1,4 @@
-"""What every form of a ridge inverse can do, and what an intercept changes about it.
+"""The interface of all forms of a ridge inverse, and the projection of the intercept.
 
 With M = R K R + c I, R = diag(r), the model of least squares is R^-1 a = M^-1 R y without an
 intercept. An intercept b adds the border r = R 1 to the system,
@@ -62,7 +62,7 @@ class RidgeInverse(ABC):
 
     @abstractmethod
     def columns(self, rows: Indices) -> Array:
-        """Some columns of M^-1."""
+        """A selection of columns of M^-1."""
 
     # the same of P
 
@@ -90,7 +90,7 @@ class RidgeInverse(ABC):
         return np.asarray(self.diagonal() - np.square(self.border))
 
     def projected_columns(self, rows: Indices) -> Array:
-        """Some columns of P."""
+        """A selection of columns of P."""
         return np.asarray(self.columns(rows) - np.outer(self.border, self.border[rows]))
 
 
@@ -102,7 +102,7 @@ def solve_block(block: Any, right: Any, ridge: float, overwrite: bool = False) -
         return linalg.arrays_of(block).solve_spd(block, right)
     except linalg.LinAlgError as error:
         raise linalg.LinAlgError(
-            f"a block of the inverse is singular to working precision ({error}): beside the "
+            f"a block of the inverse is singular to working precision ({error}): next to the "
             f"largest kernel values, {ridge:.3g} on the diagonal is lost; raise lam, or "
             "centre and scale X"
         ) from error

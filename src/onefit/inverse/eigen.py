@@ -46,7 +46,7 @@ class EigenInverse(RidgeInverse):
 
     @classmethod
     def of(cls, M: Any, ridge: float, root: Array, fit_intercept: bool = False) -> EigenInverse:
-        """From R K R, which is overwritten; eigenvalues that rounding made negative are zero."""
+        """Decompose R K R, which is overwritten; negative eigenvalues are set to zero."""
         xp = arrays_of(M)
         values, vectors = xp.eigh(M)
         e = linalg.without_rounding(xp.host(values))

@@ -47,14 +47,14 @@ from onefit.linalg import Arrays, arrays_of
 
 __all__ = ["KrylovSolution", "Ridged", "Watch", "bordered", "conjugate_gradients"]
 
-#: steps after which a column is given up
+#: steps after which a column is stopped
 MAX_CG_STEPS = 1000
-#: operations between two looks at the signals of the user
+#: operations between two checks for an interrupt
 MAX_UNINTERRUPTED_OPERATIONS = 2**33
-#: what rounding leaves of a residual, in units of it
+#: residual that is due to rounding, in units of rounding
 RESIDUAL_FLOOR_IN_ROUNDINGS = 64.0
 
-#: called after every step with the residuals left, relative to what they have to be
+#: called after every step with the residuals, relative to their targets
 Watch = Callable[[Array], None]
 
 
@@ -67,7 +67,7 @@ class Inner(Protocol):
 
 @dataclass(frozen=True)
 class Decomposed:
-    """For any sizes."""
+    """The small matrix in decomposed form, for any sizes."""
 
     values: Array
     vectors: Array
@@ -87,13 +87,13 @@ class Decomposed:
 
 @dataclass(frozen=True)
 class Inverted:
-    """For one size, which is multiplied into the matrix."""
+    """The inverse of the small matrix for one size, with the size multiplied in."""
 
     matrix: Array
 
     @classmethod
     def of(cls, G: Array, size: float) -> Inverted | Decomposed:
-        """By way of a Cholesky factor; decomposed where rounding leaves none."""
+        """Invert by a Cholesky factor; decompose where rounding makes that impossible."""
         xp = arrays_of(G)
         M = xp.add_diagonal(xp.fortran(size * size * G), 1.0)
         try:
@@ -137,7 +137,7 @@ class Ridged:
     def prepare(
         cls, K: Gram, F: Array, root: Array, group: Indices, size: Array, centred: bool
     ) -> Ridged:
-        """With the small matrices decomposed or inverted, whatever costs less.
+        """Prepare the systems, with the small matrices decomposed or inverted by cost.
 
         ``root`` is an array of NumPy's.
         """
@@ -151,7 +151,7 @@ class Ridged:
         return cls(K, F, xp.asarray(root), group, size, centred, inner, xp)
 
     def take(self, columns: Any) -> Ridged:
-        """Some of the systems."""
+        """A subset of the systems."""
         return replace(self, group=self.group[columns], size=self.size[columns])
 
     def roots(self) -> Array:
@@ -221,7 +221,7 @@ def _gram(F: Array, weights: Array, xp: Arrays) -> Array:
 
 @dataclass(frozen=True)
 class KrylovSolution:
-    """Where an iteration ended.
+    """Result of an iteration.
 
     Attributes
     ----------

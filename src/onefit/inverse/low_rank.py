@@ -32,9 +32,9 @@ from onefit.linalg.device import Device
 
 __all__ = ["LowRank"]
 
-#: rows whose eigenvalues stand for those of K
+#: rows whose eigenvalues approximate those of K
 SPECTRUM_SAMPLE_ROWS = 500
-#: blocks without gain after which no more join
+#: blocks without gain after which no more are added
 MAX_BLOCKS_WITHOUT_GAIN = 3
 #: steps of conjugate gradients for each unit of the root of the condition number
 CG_STEPS_PER_ROOT_CONDITION = 8.0
@@ -130,7 +130,7 @@ class LowRank:
         return self.arrays.lib.concat([empty, *self.blocks[:best]], axis=1)  # type: ignore[no-any-return]
 
     def _best(self, ridge: Array, folds: int) -> int:
-        """How many blocks cost least; drawn as far as that takes."""
+        """The number of blocks of least cost; blocks are drawn as needed."""
         best, lowest = 0, self._cost(0, ridge, folds)
         for count in range(1, self.most + 1):
             if count > len(self.blocks) and not self._grow():

@@ -43,7 +43,7 @@ class OffConstants(NamedTuple):
 
     @classmethod
     def of(cls, M: Any, v: Array) -> OffConstants:
-        """From R K R, column-major, which is overwritten by A; it may lie on a device."""
+        """Split R K R (column-major, possibly on a device), which A overwrites."""
         xp = linalg.arrays_of(M)
         w = xp.host(xp.matmul(M, xp.asarray(v)))
         sign = float(np.copysign(1.0, v[0]))

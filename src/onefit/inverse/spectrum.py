@@ -203,7 +203,7 @@ class ShiftedSums:
 
     @property
     def norm(self) -> Array:
-        """Of M^-1, (L,), with the negative eigenvalues that M had."""
+        """Norm of M^-1, (L,), with the negative eigenvalues of M."""
         left = self.ridges - self.changed
         with np.errstate(divide="ignore"):
             return np.where(left > 0.0, 1.0 / left, np.inf)
@@ -308,7 +308,7 @@ class ShiftedSums:
 
 @dataclass(frozen=True)
 class _Sums:
-    """Some of the sums over a group of values: (e + c)^(-1/2) of each, and how they combine."""
+    """Sums over a group of values: (e + c)^(-1/2) of each, and how they combine."""
 
     group: slice
     roots: list[Array]

@@ -25,7 +25,7 @@ from onefit.kernels.stationary import Gaussian, Stationary
 
 __all__ = ["Bank"]
 
-#: kernels up to which a search begins with each of them alone, too
+#: largest number of kernels for which a search also starts from each of them alone
 MAX_LISTED_KERNELS = 16
 
 
@@ -64,7 +64,7 @@ class Bank:
                     "a kernel matrix becomes one as Lookup(K)"
                 )
         if not check_positive("p", self.p, "it is a norm's") >= 1.0:
-            raise ValueError(f"p must be at least 1, got {self.p!r}; below that it is no norm")
+            raise ValueError(f"p must be at least 1, got {self.p!r}; below that it is not a norm")
         object.__setattr__(self, "kernels", kernels)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What a kernel is, and the kernel made of a user's function."""
+"""The base class of kernels, and the kernel made of a user's function."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def symmetric(K: Array, name: str, tol: float | None = None) -> Array:
 
 
 def noise_level(dtype: Any, tol: float | None = None) -> float:
-    """What is taken for rounding in a kernel matrix, relative to its largest entry."""
+    """Tolerance for rounding in a kernel matrix, relative to its largest entry."""
     if tol is not None:
         return tol
     return 1e-4 if dtype == np.float32 else 1e-8

@@ -70,7 +70,7 @@ class WeightedSum(Kernel):
         return out
 
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
-        """By the logarithms of the weights, and of each part's parameters as "0.gamma", ..."""
+        """Gradient in the logarithms of the weights and the parts' parameters ("0.gamma", ...)."""
         found: dict[str, Array] = {"weights": np.zeros(len(self.weights))}
         for k, (kernel, weight) in enumerate(zip(self.kernels, self.weights, strict=True)):
             xp = arrays_of(X)
@@ -142,7 +142,7 @@ class Normalized(Kernel):
         self.kernel.require_device(arrays)
 
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
-        """That of the kernel, less what its diagonal takes away."""
+        """Gradient of the kernel, minus the part of its diagonal."""
         xp = arrays_of(X)
         roots = xp.host(self._roots(xp.astype(as_points(X, "X"), np.float64)))[:, None]
         N = xp.astype(self(X), np.float64)

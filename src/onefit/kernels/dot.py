@@ -11,7 +11,7 @@ from onefit.kernels.base import Kernel, require_finite, require_gamma, require_n
 from onefit.kernels.distances import Array, Geometry, Points, as_points, row_blocks, squared_norms
 from onefit.linalg import Arrays, arrays_of
 
-#: roundings that make a digit
+#: multiple of rounding that counts as a digit
 _DIGIT = 10.0
 
 
@@ -102,14 +102,14 @@ class Polynomial(Kernel):
         return 1.0 / (n_features * variance)
 
     def _require_digits(self, largest: float, dtype: Any) -> None:
-        """Raise where not a digit of coef0 is left beside the largest ``gamma <x, x>``.
+        """Raise if coef0 is below the rounding of the largest ``gamma <x, x>``.
 
         The matrix would be finite, but that of another kernel, ``(gamma <x, y>)^degree``: rounding
         leaves nothing of the lower powers of the expansion, and of a penalty nothing either.
         """
         if 0.0 < self.coef0 < _DIGIT * float(np.finfo(dtype).eps) * largest:
             raise ValueError(
-                f"{self!r}: gamma <x, x> is up to {largest:.3g} in X, beside which coef0 is lost "
+                f"{self!r}: gamma <x, x> is up to {largest:.3g} in X, next to which coef0 is lost "
                 f"in the rounding of {np.dtype(dtype).name}. Centre and scale X, or lower gamma."
             )
 

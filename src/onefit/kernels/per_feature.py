@@ -41,7 +41,9 @@ class PerFeature(Kernel):
             for f, value in enumerate(self.gamma)
         )
         if not any(gamma):
-            raise ValueError("gamma is zero for every column: no column is left to tell rows by.")
+            raise ValueError(
+                "gamma is zero for every column: no column is left to distinguish rows."
+            )
         object.__setattr__(self, "gamma", gamma)
 
     @property

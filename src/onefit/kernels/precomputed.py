@@ -23,7 +23,7 @@ class Precomputed(Kernel):
 
     def require_device(self, arrays: Arrays) -> None:
         raise TypeError(
-            f"a precomputed kernel is not taken from {arrays!r}: pass the rows X and a named "
+            f"a precomputed kernel is not supported on {arrays!r}: pass the rows X and a named "
             "kernel, or leave the device out."
         )
 

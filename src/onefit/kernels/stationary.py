@@ -223,7 +223,7 @@ class PowerExponential(Stationary):
         return "manhattan" if self.p == 1 else "euclidean"
 
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
-        """With s = gamma ||x - y||: dK / d log gamma = -q s^q K, dK / d log q = -q s^q log(s) K."""
+        """dK / dlog gamma = -q s^q K, dK / dlog q = -q s^q log(s) K, with s = gamma ||x - y||."""
         points, xp = as_points(X, "X"), arrays_of(X)
         lib, s = xp.lib, Geometry(xp.astype(points, np.float64), keep=False).take(self.metric)
         s *= require_gamma(self)

@@ -165,7 +165,7 @@ class Arrays:
     # matrices
 
     def fortran(self, a: Any) -> Any:
-        """As LAPACK wants it."""
+        """The array in column-major order, as LAPACK expects it."""
         return np.asfortranarray(a)
 
     def fortran_copy(self, a: Any) -> Any:
@@ -209,7 +209,7 @@ class Arrays:
         return blas.eigh(a, overwrite=True)
 
     def reduced(self, a: Any) -> Tridiagonal | Eigenvectors:
-        """What solves (a + c I) x = r at many c, of a symmetric matrix; overwrites ``a``."""
+        """A solver of (a + c I) x = r at many c for a symmetric matrix; overwrites ``a``."""
         return Tridiagonal(a)
 
     def complement(self, columns: Array) -> reflections.Complement | OrthogonalBasis:
@@ -248,7 +248,7 @@ def to_host(x: Any) -> Any:
 
 
 def arrays_of(x: Any) -> Arrays:
-    """What computes on an array, or on a kernel matrix that is not held."""
+    """The array library of an array, or of a kernel matrix that is not stored."""
     own = getattr(x, "arrays", None)
     if own is not None:
         return own  # type: ignore[no-any-return]

@@ -27,7 +27,7 @@ __all__ = ["Device", "DeviceMemoryError", "dtype_name"]
 
 #: rows of a triangular matrix that is inverted at once
 INVERTED_BLOCK_ROWS = 512
-#: bytes that a computer without a device of its own gives to tiles
+#: bytes for tiles on a computer without a separate device
 HOST_TILE_BYTES = 2**31
 
 
@@ -48,9 +48,9 @@ class Device(Arrays):
 
     on_host = False
     terms = 0
-    #: whether it is more than a processor under another name
+    #: whether it is a real device, not the processor under another name
     fast = False
-    #: what a library raises where memory is not enough
+    #: the exception of the library for too little memory
     exhausted: tuple[type[BaseException], ...] = (MemoryError,)
 
     def __init__(self, lib: Any, device: Any) -> None:
@@ -180,7 +180,7 @@ class Device(Arrays):
         return self.host(self.lib.max(self.lib.abs(a), axis=0))
 
     def column_sums(self, a: Any) -> Array:
-        """Of halves, and of their halves, with the rounding error of every sum kept."""
+        """Pairwise column sums that keep the rounding error of every addition."""
         lost = self.lib.zeros_like(a)
         while a.shape[0] > 1:
             half, odd = divmod(a.shape[0], 2)

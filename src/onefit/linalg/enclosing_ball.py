@@ -88,7 +88,7 @@ def enclosing_ball(K: Array) -> Ball:
 
 
 def _rounding(K: Array) -> float:
-    """How far below zero rounding may have put an eigenvalue of inner products."""
+    """Bound on negative eigenvalues of inner products that are due to rounding."""
     largest = float(np.abs(np.einsum("ii->i", K)).max())
     epsilon, smallest = float(np.finfo(K.dtype).eps), float(np.finfo(np.float64).tiny)
     return max(float(K.shape[0]) * epsilon * largest, smallest)
@@ -121,7 +121,7 @@ def _measured(G: Array, p: Array, weights: Array) -> tuple[Ball, Array]:
 
 
 def _walk(G: Array, p: Array, ridge: float, weights: Array, joining: Mask) -> Array:
-    """From face to smaller face, up to one whose maximiser has positive weights."""
+    """Move to smaller faces until the maximiser of one has positive weights."""
     face = joining | (weights > 0.0)
     while True:
         target = _maximiser(G, p, ridge, face)

@@ -67,7 +67,7 @@ class PartialEigh:
 
     @classmethod
     def decompose(cls, A: Array, whole: bool = False) -> PartialEigh:
-        """Of a column-major symmetric matrix (lower triangle), which is overwritten.
+        """Decompose a column-major symmetric matrix (lower triangle), which is overwritten.
 
         The ``whole`` eigendecomposition has no tears; on a device there is no other. The vectors
         are where A is.

@@ -38,7 +38,7 @@ class Complement(NamedTuple):
 
     @classmethod
     def of(cls, a: Array) -> Complement:
-        """Of the columns of a (n, d), which must be independent."""
+        """The complement of the columns of a (n, d), which must be independent."""
         size = 64 * max(1, a.shape[1])
         columns, scales, _, _ = lapack_routine("geqrf", a)(np.array(a, order="F"), lwork=size)
         return cls(np.asarray(columns), np.asarray(scales))

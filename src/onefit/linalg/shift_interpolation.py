@@ -37,7 +37,7 @@ MAX_EIGENVALUE_RATIO = 20.0
 SMALL_EIGENVALUE_SHARE = 1e-3
 #: sample points of a group's range
 SAMPLE_POINTS = 48
-#: what a sum costs beside its eigenvalues, in eigenvalues
+#: cost of a sum in addition to its eigenvalues, in eigenvalues
 CALL_COST_IN_EIGENVALUES = 56
 
 

@@ -114,7 +114,7 @@ class Torch(Device):
         return x[self.index(rows)[:, None], self.index(columns)]
 
     def city_block(self, X: Any, Y: Any) -> Any:
-        """By PyTorch's own routine on a CPU; on a GPU that has a block of threads per pair."""
+        """City-block distances: PyTorch's routine on a CPU, a Triton kernel on a GPU."""
         if not self.fast:
             return torch.cdist(X, Y, p=1.0)
         own = _compiled()

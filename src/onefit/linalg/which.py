@@ -23,7 +23,7 @@ def device_of(x: Any) -> Device:
 
 
 def _kind(library: str) -> type[Device]:
-    """What knows a library's own ways."""
+    """The class of devices of an array library."""
     if library == "torch":
         from onefit.linalg.torch_arrays import Torch
 
@@ -36,7 +36,7 @@ def _kind(library: str) -> type[Device]:
 
 
 def named_device(name: Any) -> Device | None:
-    """What ``device="cuda"`` means: PyTorch there, or CuPy without it; None for "cpu".
+    """The device meant by ``device="cuda"``: PyTorch's, or CuPy's without it; None for "cpu".
 
     "torch:cpu" is PyTorch on the processor: the same code without a GPU. A device that is not there
     is an error that says so.

@@ -69,7 +69,7 @@ class SmoothedHinge(PiecewiseQuadratic):
 
     @property
     def max_curvature(self) -> float:
-        """Of the rounded corner."""
+        """Curvature of the rounded corner."""
         return 0.5 / self.delta
 
     def widened(self, factor: float) -> tuple[SmoothedHinge, float]:

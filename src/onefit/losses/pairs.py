@@ -37,7 +37,7 @@ class InPairs:
 
     @property
     def name(self) -> str:
-        """That of the loss, and that it is for pairs."""
+        """Name of the loss, with a mark for pairs."""
         return f"{self.loss.name} in pairs"
 
     @property
@@ -47,7 +47,7 @@ class InPairs:
 
     @property
     def max_curvature(self) -> float:
-        """That of the loss."""
+        """Largest curvature of the loss."""
         return float(self.loss.max_curvature)
 
     def take(self, columns: Any) -> InPairs:

@@ -39,7 +39,7 @@ from onefit.losses.base import (
 
 __all__ = ["EpsilonQuadratic", "Expectile", "Huber", "Logistic", "Squared", "spread_of"]
 
-#: the median absolute deviation of a normal law, in its standard deviations
+#: median absolute deviation of a normal distribution, in standard deviations
 NORMAL_MAD = 0.6744897501960817
 #: the threshold "mad": the best of those tried where the function explains 50 to 90 % of the
 #: variance (benchmarks/scale_rule.py)
@@ -196,7 +196,7 @@ class Expectile(PiecewiseQuadratic):
 
     @property
     def max_curvature(self) -> float:
-        """Of the heavier side."""
+        """Curvature of the steeper side."""
         return 4.0 * float(np.max(np.maximum(self.level, np.subtract(1.0, self.level))))
 
     def take(self, columns: Any) -> Expectile:

@@ -38,13 +38,13 @@ from onefit.losses.regression import spread_of
 
 __all__ = ["EpsilonInsensitive", "Quantile"]
 
-#: the width "mad": the widest of those tried that costs about 1 % of the pinball loss at most, even
+#: the width "mad": the widest of those tried that costs at most about 1 % of the pinball loss, even
 #: where the function explains 99 % of the variance (benchmarks/scale_rule.py)
 DELTA_IN_SPREADS = 0.03
 
 
 class _Rounded(PiecewiseQuadratic):
-    """What the two share: a width, which may be taken from the targets trained on."""
+    """Base of both losses: a width, which may be computed from the training targets."""
 
     delta: Any
     of_residual = True
@@ -62,7 +62,7 @@ class _Rounded(PiecewiseQuadratic):
 
     @property
     def max_curvature(self) -> float:
-        """Of the rounded corners; unbounded as long as their width is not known."""
+        """Curvature of the rounded corners; infinite until their width is known."""
         return np.inf if self.relative else 1.0 / float(np.min(self.delta))
 
     def widened(self, factor: float) -> tuple[Self, float]:

@@ -64,7 +64,7 @@ class Carried:
 
     @property
     def max_curvature(self) -> float:
-        """That of the loss."""
+        """Largest curvature of the loss."""
         return float(self.loss.max_curvature)
 
     def _points(self, y: Array, u: Array) -> tuple[Array, Array]:
@@ -73,10 +73,10 @@ class Carried:
         return slope_points(self.loss, y, u, slope, small), slope
 
     def gradient(self, y: Array, u: Array) -> Array:
-        """At u, of the line through the point with the slope."""
+        """Gradient at u of the line through the point with the slope."""
         v, slope = self._points(y, u)
         return np.asarray(slope + self.loss.curvature(y, v) * (u - v))
 
     def curvature(self, y: Array, u: Array) -> Array:
-        """At the point with the slope."""
+        """Curvature at the point with the slope."""
         return self.loss.curvature(y, self._points(y, u)[0])

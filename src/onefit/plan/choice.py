@@ -21,7 +21,7 @@ AUTO_ON_DEVICE = {True: AUTO_METHODS[True], False: ("exact", "iterative")}
 #: rows from which an iteration is considered: below, it gains up to three times on smooth kernels
 #: and loses up to twelve times at small lams, which the plan does not see
 MIN_ITERATED_ROWS = 4000
-#: what is shown beside the choice
+#: methods shown with the choice
 SHOWN_METHODS = {
     True: ("block", "eigen", "iterative", "refit"),
     False: ("exact", "limit", "influence", "iterative", "refit"),

@@ -34,7 +34,7 @@ __all__ = [
     "train_test",
 ]
 
-#: what Python and NumPy take beside the primitives, in calls of a tiny solve: most of the time of
+#: overhead of Python and NumPy, in calls of a tiny solve: most of the time of
 #: 100 rows (benchmarks/plan_choice.py)
 CALLS_PER_KERNEL, CALLS_PER_LAYOUT, CALLS_PER_LAMBDA = 120.0, 3.0, 40.0
 CALLS_PER_FOLD, CALLS_PER_ROW, CALLS_PER_NEWTON_STEP = 16.0, 0.3, 350.0
@@ -42,7 +42,7 @@ CALLS_PER_FOLD, CALLS_PER_ROW, CALLS_PER_NEWTON_STEP = 16.0, 0.3, 350.0
 #: steps assumed of Newton's method and of the repair of a leave-out (benchmarks/plan_times.py)
 NEWTON_STEPS, REPAIR_STEPS = 10, 3
 #: steps assumed of an iteration and columns of its low-rank factor (benchmarks/plan_choice.py), and
-#: the most columns that memory is kept for
+#: the largest number of columns for which memory is reserved
 CG_STEPS, ASSUMED_LANDMARKS, MAX_LANDMARKS = 20, 400, 1000
 #: with features: Newton steps at a lambda that starts from the one before, and passes with a column
 #: per split for the steps of an exact method (benchmarks/plan_times.py)

@@ -70,7 +70,7 @@ class Deadline:
 
     @contextmanager
     def over(self, search: Any, optional: bool = False, whole: bool = False) -> Iterator[None]:
-        """Have a search ask between kernels.
+        """Make a search check the deadline between kernels.
 
         One that is optional raises OutOfTime once there is no time left, and so does one with the
         whole kernel where its first kernel shows that the rest cannot be done; any other continues

@@ -19,7 +19,7 @@ __all__ = ["device_bytes", "peak_bytes"]
 
 #: arrays of a column per fold that the leave-out formulas of any loss hold at once
 MATRICES_PER_FOLD_COLUMN = {"limit": 18.0, "exact": 24.0, "influence": 18.0}
-#: bytes of a split's own objects, beside the indices of its training rows
+#: bytes of a split's own objects, without the indices of its training rows
 BYTES_PER_SPLIT = 1000
 #: on a device: matrices of n rows that block and eigen hold, and those of a Newton step beside K
 DEVICE_BLOCK_MATRICES, DEVICE_EIGEN_MATRICES, DEVICE_NEWTON_MATRICES = 5.0, 6.0, 4.0

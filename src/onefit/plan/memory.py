@@ -27,7 +27,7 @@ __all__ = [
     "choose_fit",
 ]
 
-#: bytes that are taken without a question, which would take longer than a small fit
+#: bytes that are allocated without a check, which would take longer than a small fit
 MAX_UNASKED_BYTES = 64 * 1024**2
 #: rows up to which a fit factors its matrix (benchmarks/iterative.py, part "fits")
 MAX_FACTORED_ROWS = 6000
@@ -136,7 +136,7 @@ def _check(
 
 
 def _advice(work: Workload, nbytes: float, available: float, approximates: bool) -> list[str]:
-    """What would need less, the mildest first."""
+    """Alternatives that need less memory, the mildest first."""
     advice = []
     needed = nbytes / GIB
     if work.busy > 1:
@@ -168,7 +168,7 @@ def _is_small(nbytes: float) -> bool:
 
 
 def address_room() -> float:
-    """What RLIMIT_AS leaves a process (infinite without a limit, or without the notion)."""
+    """Bytes that RLIMIT_AS leaves a process (infinite without a limit)."""
     try:
         import resource
     except ImportError:

@@ -1,4 +1,4 @@
-"""How fast a backend is: fixed speeds of a few primitives, which nothing measures at run time.
+"""Fixed speeds of a few primitives for each backend; nothing is measured at run time.
 
 The choice between methods depends on ratios of these speeds, which differ little between machines;
 so the same data, grid and number of threads lead to the same method everywhere. Seconds are those

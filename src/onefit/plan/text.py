@@ -16,7 +16,7 @@ __all__ = ["Explanation", "announce", "explain", "explain_splits"]
 
 #: seconds from which an estimate is printed before the work begins
 MIN_ANNOUNCED_SECONDS = 60.0
-#: methods that do not give what a refit gives
+#: methods whose values differ from those of refitting
 APPROXIMATE = ("limit", "influence")
 
 
@@ -91,7 +91,7 @@ def explain_splits(works: Mapping[Workload, Estimate]) -> str:
 
 
 def announce(works: Mapping[Workload, Estimate]) -> str:
-    """How long it is expected to take and what would be faster; empty if that is not long."""
+    """The expected time and faster alternatives; empty if the time is short."""
     seconds = sum(one.seconds for one in works.values())
     if seconds <= MIN_ANNOUNCED_SECONDS:
         return ""
@@ -135,7 +135,7 @@ def _title(work: Workload, where: str) -> str:
 
 
 def _reasons(work: Workload, chosen: Estimate, known: list[Estimate], rates: Rates) -> list[str]:
-    """Why the method is chosen, and which one it was preferred to in spite of its time."""
+    """The reason for a method, and for preferring it to a faster one."""
     factors = work.lams * work.ridges
     ratio = factorisation_ratio(work.n, rates.at(work.threads, work.itemsize))
     reasons = {
@@ -147,7 +147,7 @@ def _reasons(work: Workload, chosen: Estimate, known: list[Estimate], rates: Rat
         "the loss are repaired",
         "limit": f"one fit per lambda instead of {work.folds}; not exact where points change their "
         "piece of the loss",
-        "influence": f"one fit per lambda instead of {work.folds}, and a series that is cut",
+        "influence": f"one fit per lambda instead of {work.folds}, and a truncated series",
         "iterative": f"one iteration for {count(work.columns, 'problem')}, each step a product "
         f"with {'tiles of the kernel matrix' if chosen.tiled else 'the kernel matrix'}",
         "gram": f"sums of products of {count(work.features, 'feature')} in one pass, then "
@@ -159,7 +159,7 @@ def _reasons(work: Workload, chosen: Estimate, known: list[Estimate], rates: Rat
     faster = [one for one in equals if one.seconds < chosen.seconds]
     if faster:
         names = ", ".join(f"{one.method} ({memory(one.nbytes)})" for one in faster)
-        lines.append(f"Expected to be faster, but not taken: {names}.")
+        lines.append(f"Expected to be faster, but not chosen: {names}.")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""What is to be computed, and what it is expected to cost."""
+"""Workloads and their expected costs."""
 
 from __future__ import annotations
 

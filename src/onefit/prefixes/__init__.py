@@ -1,11 +1,10 @@
 """Models of all leading parts of an ordered sample, and of many parts of it, at one kernel.
 
-==================  =========================================================================
-:mod:`.factor`      all leading parts at one ridge, by one Cholesky factor
-:mod:`.parts`       some parts with a ridge each, by factors or iterations in single precision
-:mod:`.problem`     the checked problem of a model and its rows
-:mod:`.scores`      scores of many sets of values of the same rows
-==================  =========================================================================
+- :mod:`onefit.prefixes.factor`: all leading parts at one ridge, by one Cholesky factor
+- :mod:`onefit.prefixes.parts`: some parts with a ridge each, by factors or iterations in single
+  precision
+- :mod:`onefit.prefixes.problem`: the checked problem of a model and its rows
+- :mod:`onefit.prefixes.scores`: scores of many sets of values of the same rows
 """
 
 from __future__ import annotations

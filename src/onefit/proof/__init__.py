@@ -1,1 +1,1 @@
-"""What is proven of a model, whichever way it was found: bounds, and the digits they need."""
+"""Proofs about models, independent of how they were found: bounds, and the digits they need."""

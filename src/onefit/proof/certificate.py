@@ -114,7 +114,7 @@ class Bound:
     reach: float
 
     def at(self, kappa: Any, size: Any) -> Array:
-        """On predictions of at most this size, where the root of K_xx is at most kappa."""
+        """Bound for predictions of at most this size, where sqrt(K_xx) is at most kappa."""
         far = (kappa + self.reach) * self.function + self.intercept
         return np.asarray(far + kappa * self.drift + 4.0 * EPSILON * size)
 
@@ -191,7 +191,7 @@ class Candidates:
         return Bound(function, intercept, self.drift, reach)
 
     def _rounding(self, roots: Array) -> Array:
-        """Of the predictions, and of the loss's argument that is made of them."""
+        """Rounding errors of the predictions, and of the loss's argument computed from them."""
         size = np.abs(self.y) + np.abs(self.u)
         return np.asarray(roots * self.drift + 4.0 * EPSILON * size)
 
@@ -409,7 +409,7 @@ class _Sharp:
         return np.where(off <= self.room, 1.0, np.inf)
 
     def errors(self, tested: list[Array]) -> Array:
-        """Of the values of some rows, their own rounding apart."""
+        """Errors of the values of some rows, without their own rounding."""
         error, norms = self.intercept.copy(), self.columns.norms
         size = (self.metric.roots * (np.abs(self.r) * summation(len(self.r)) + self.noise)).sum(
             axis=0

@@ -59,7 +59,7 @@ class FlatInterval:
 
     @property
     def width(self) -> Array:
-        """From end to end."""
+        """Distance between the ends."""
         return np.asarray(self.below + self.above)
 
 

@@ -37,7 +37,7 @@ class Norms:
 
     @classmethod
     def of(cls, K: Gram, definite: bool = False) -> Norms:
-        """Of a kernel matrix, which is kept."""
+        """Norms of a kernel matrix, which is not copied."""
         diagonal = K.diagonal.astype(np.float64)
         return cls(K, np.sqrt(np.maximum(diagonal, 0.0)), definite)
 
@@ -68,7 +68,7 @@ class Norms:
 
     @property
     def rounding(self) -> float:
-        """How far below zero rounding alone can take an eigenvalue of a definite matrix."""
+        """Bound on negative eigenvalues of a definite matrix that are due to rounding alone."""
         epsilon = float(np.finfo(self.K.dtype).eps)
         epsilon += float(np.finfo(np.float64).eps) / CANCELLATION_SHARE
         return float((8.0 + 6.0 * self.K.shape[0] ** 0.5) * epsilon * self.diagonal)

@@ -51,7 +51,7 @@ class RidgeNorm:
 
     @classmethod
     def of(cls, norms: Norms, rows: Array, c: Array, centred: bool = False) -> RidgeNorm | None:
-        """None if M is not positive definite beyond doubt."""
+        """The norm; None if M is not certainly positive definite."""
         K = norms.entries(rows, rows)
         mean, changed = None, 0.0
         if centred:

@@ -27,7 +27,7 @@ WORDS = {"r2": "R²", "accuracy": "error rate", "balanced_accuracy": "balanced a
 
 @dataclass(frozen=True)
 class Scale:
-    """From a score (larger is better) to the number that is shown: offset + sign * score.
+    """Conversion of a score (larger is better) to the number shown: offset + sign * score.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class Facts:
 
     @cached_property
     def scale(self) -> Scale:
-        """How scores are shown."""
+        """The way scores are shown."""
         scoring, scorer = self.search.scoring, self.search.scorer_
         if self.search.multimetric_ and isinstance(scorer, dict):
             scoring = scoring[self.metric] if isinstance(scoring, dict) else self.metric
@@ -175,7 +175,7 @@ class Facts:
 
     @cached_property
     def near(self) -> Array:
-        """Which candidates score within one standard error of the best score."""
+        """The candidates within one standard error of the best score."""
         if np.isnan(self.scores).all():
             return np.zeros(self.scores.size, dtype=bool)
         top = int(np.nanargmax(self.scores))

@@ -256,7 +256,7 @@ def _legend_above(axis: Any) -> None:
 
 
 def _ticks(put: Callable[..., Any], names: list[str], **style: Any) -> None:
-    """At most ten labels, at even distances."""
+    """Put at most ten labels, evenly spaced."""
     step = -(-len(names) // MAX_TICKS)
     put(range(0, len(names), step), names[::step], **style)
 

@@ -329,7 +329,7 @@ def _is_plain(column: Any) -> bool:
 
 
 def _influence(facts: Facts, truth: KnownTargets) -> Array | None:
-    """By how much all predictions change (root mean square) if a row is there once more."""
+    """Root mean square change of all predictions when a row is duplicated."""
     model, n = facts.model, truth.n
     if n > MAX_INFLUENCE_ROWS or not hasattr(model, "X_fit_") or truth.rows.size < n:
         return None

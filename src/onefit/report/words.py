@@ -58,7 +58,7 @@ class KnownTargets:
 
     @classmethod
     def of(cls, facts: Facts, calibrated: Any = None) -> KnownTargets | None:
-        """None where the search kept no held-out values or no targets."""
+        """The known targets; None if the search kept no held-out values or no targets."""
         held = getattr(facts.search, "heldout_", None)
         y = getattr(held, "targets", None)
         if held is None or y is None:
@@ -88,14 +88,14 @@ class KnownTargets:
 
 @dataclass(frozen=True)
 class Merit:
-    """How good the winner is: a sentence or two, and up to three numbers with their meaning."""
+    """The quality of the winner: one or two sentences, and up to three numbers with labels."""
 
     sentence: str
     numbers: list[tuple[str, str]]
 
 
 def merit(facts: Facts, truth: KnownTargets | None, target: str = "target") -> Merit:
-    """In plain words."""
+    """The quality of the winner in plain words."""
     meaning = f"{facts.scale.label}: share of the variance explained"
     own = [(number(facts.expected), meaning if facts.scale.label == "R²" else facts.scale.label)]
     if not np.isnan(facts.baseline):
@@ -209,7 +209,7 @@ def _chosen(search: Any) -> str:
 
 
 def rivals(facts: Facts) -> str:
-    """How many candidates are as good, and whether the choice is at the edge of the grid."""
+    """The number of equally good candidates, and parameters at the edge of the grid."""
     near, count = int(facts.near.sum()), facts.scores.size
     text = f"{near:,} of {count:,} candidates are within one standard error of the best"
     if not facts.edges:
@@ -262,7 +262,7 @@ class Listing:
 
     @property
     def numeric(self) -> list[bool]:
-        """Which columns hold numbers or dates, and are aligned to the right."""
+        """The columns of numbers or dates, which are aligned to the right."""
         columns = zip(*self.rows, strict=True)
         return [all(NUMBER.fullmatch(one) for one in column) for column in columns]
 
@@ -292,7 +292,7 @@ def ranking(facts: Facts, most: int) -> Listing:
 
 
 def comparison(facts: Facts) -> Listing | None:
-    """What each criterion chooses; None if the score is the only one."""
+    """The choice of each criterion; None if the score is the only one."""
     found = verdicts(facts)
     rows = [
         [one.name, settings(facts.table["params"][one.pick]), number(one.values[one.pick], 4),

@@ -67,16 +67,16 @@ class Accumulator(Protocol[State, Result]):
     """A sum over rows."""
 
     def init(self) -> State:
-        """Of no rows."""
+        """The state of no rows."""
 
     def update(self, state: State, chunk: Chunk) -> State:
-        """With the rows of a chunk; the state that is passed may be reused for the result."""
+        """Add the rows of a chunk; the state passed may be reused for the result."""
 
     def merge(self, one: State, other: State) -> State:
-        """Of both; either may be reused for the result."""
+        """The sum of both states; either may be reused for the result."""
 
     def finish(self, state: State) -> Result:
-        """What the sum was taken for."""
+        """The result of the sum."""
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class RowBlock:
     first: int = 0
 
     def at(self, i: int) -> str:
-        """Where the i-th row lies, in words."""
+        """The place of the i-th row, in words."""
         row = int(self.row[i])
         return f"row {row} ({self.where}, row {row - self.first} of it)"
 
@@ -173,8 +173,8 @@ class BlockReader:
             return found.astype(self.dtype, copy=False)
         except (TypeError, ValueError) as error:
             raise DataError(
-                f"{what} holds what is no number, {block.at(0)} or after it: {error}; streamed "
-                "columns must be numeric, so encode or leave out the others"
+                f"{what} holds a value that is not a number, {block.at(0)} or after it: {error}; "
+                "streamed columns must be numeric, so encode or leave out the others"
             ) from error
 
 

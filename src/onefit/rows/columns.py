@@ -119,7 +119,7 @@ class ColumnRoles:
         return list(dict.fromkeys((*(self.X or ()), *self.y, *self.s, *self.key)))
 
     def target_shape(self, given: RowArrays) -> tuple[int, ...] | None:
-        """Of a row's target, see :class:`onefit.rows.source.Source`."""
+        """Shape of a row's target, see :class:`onefit.rows.source.Source`."""
         if self.y:
             return () if self.single else (len(self.y),)
         return None if given.y is None else given.y.shape[1:]

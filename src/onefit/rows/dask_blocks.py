@@ -65,13 +65,13 @@ class BlockPiece:
 
     @property
     def unmade(self) -> BlockPiece:
-        """Without the inputs that Dask computes."""
+        """The piece without the inputs that Dask computes."""
         known = zip(self.parts, self.recipe.parts, strict=True)
         parts = [one if key is None else None for one, key in known]
         return replace(self, parts=parts, inputs=[], kept=[])
 
     def made(self, values: Sequence[Any]) -> BlockPiece:
-        """With its parts, from the values of the inputs."""
+        """The piece with its parts, from the values of the inputs."""
         both = zip(self.parts, self.recipe.make(values), strict=True)
         return replace(self, parts=[one if own is None else own for one, own in both])
 
@@ -88,7 +88,7 @@ class BlockPiece:
             if one is not None and one.shape[0] != self.rows:
                 raise DataError(
                     f"{name} has {one.shape[0]} rows in {self.where}, but {self.rows} were "
-                    "counted; give all roles the same blocks, as columns of one frame say"
+                    "counted; give all roles the same blocks, for example as columns of one frame"
                 )
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 __all__ = ["BlockRecipe", "recipes"]
 
-#: the owner of what more than one block needs
+#: owner of inputs that several blocks need
 SHARED_OWNER = -1
 
 

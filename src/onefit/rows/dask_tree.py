@@ -35,11 +35,11 @@ __all__ = ["reduce_on_dask"]
 
 #: states that are joined at once
 MAX_JOINED_STATES = 8
-#: leaves of files per thread: more spread the work better, and let more states travel
+#: leaves of files per thread: with more, the work is more even and more states are sent
 LEAVES_PER_THREAD = 4
 #: leaves per thread between two entries of a journal
 JOURNAL_PIECES_PER_THREAD = 16
-#: seconds between two looks at whether workers are still there
+#: seconds between two checks that workers are alive
 WORKER_POLL_SECONDS = 1.0
 
 

@@ -18,7 +18,7 @@ from onefit._validation import DataError
 
 __all__ = ["hash_keys", "spread"]
 
-#: what stands for a text of this many bytes
+#: bytes of the digest that replaces a text
 TEXT_DIGEST_BYTES = 8
 #: whole doubles beyond do not fit into 64 bits
 MIN_NON_INTEGER_DOUBLE = 2.0**63
@@ -95,8 +95,8 @@ def _word(key: Any, row: int) -> int:
     except (ValueError, TypeError, OverflowError):
         pass
     raise DataError(
-        f"the key {key!r} in row {row} is no number, text or time; give every row one, as a column "
-        "of whole numbers or texts"
+        f"the key {key!r} in row {row} is not a number, text or time; give every row one, as a "
+        "column of whole numbers or texts"
     )
 
 

@@ -123,7 +123,7 @@ def _client(client: Any, source: Source) -> Any:
     return client
 
 
-#: share of the time of a pass that writing its state may take
+#: share of the time of a pass that saving its state may take
 MAX_WRITING_SHARE = 0.02
 
 

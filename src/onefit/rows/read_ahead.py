@@ -22,7 +22,7 @@ from onefit.rows.source import Source
 
 __all__ = ["read_ahead"]
 
-#: chunks of a piece that wait at most, and seconds between two looks at whether anyone wants them
+#: largest number of waiting chunks of a piece, and seconds between two checks for a consumer
 MAX_WAITING_CHUNKS, STOP_POLL_SECONDS = 4, 0.1
 
 

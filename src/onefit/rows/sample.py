@@ -53,7 +53,7 @@ class DrawnRows:
     hashes: Array = field(repr=False)
 
     def take(self, places: Any) -> DrawnRows:
-        """Some of them."""
+        """A subset of the drawn rows."""
         parts = (self.X, self.Y, self.fold, self.row, self.hashes)
         return DrawnRows(*(part[places] for part in parts))
 

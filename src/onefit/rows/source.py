@@ -33,7 +33,7 @@ class Piece(Protocol):
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
 
     def blocks(self, rows: int) -> Iterator[RowBlock]:
         """Read them in blocks of at most ``rows`` rows."""

@@ -49,7 +49,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Array, s: Array) -> Spread:
-        """Of some rows, (m, q)."""
+        """The spread of some rows, (m, q)."""
         weight, q = float(s.sum()), values.shape[1]
         if weight == 0.0:
             end = np.full(q, np.inf)
@@ -61,7 +61,7 @@ class Spread:
         return cls(weight, mean, s @ np.square(values - mean), *ends, labels)
 
     def join(self, other: Spread) -> Spread:
-        """Of both."""
+        """The spread of both sets of rows."""
         weight = self.weight + other.weight
         if weight == 0.0:
             return self
@@ -106,7 +106,7 @@ class Surveyed:
 
     @property
     def variances(self) -> Array:
-        """Of the targets of each fold, (k, q); NaN for a fold of one row."""
+        """Variances of the targets of each fold, (k, q); NaN for a fold of one row."""
         found = np.array([one.variance for one in self.targets])
         return np.where(self.rows[:, None] < 2, np.nan, found)
 

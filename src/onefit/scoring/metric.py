@@ -45,7 +45,7 @@ class RowSums:
 
     @classmethod
     def of(cls, statistic: Array, shares: Array, reduce: Callable[[Array], Array]) -> RowSums:
-        """Of (..., N, c) statistics and (N, c) weights; ``reduce`` sums along the rows."""
+        """Sums of (..., N, c) statistics with (N, c) weights; ``reduce`` sums along the rows."""
         return cls(reduce(statistic * shares), reduce(shares))
 
     def __add__(self, other: RowSums) -> RowSums:
@@ -82,7 +82,7 @@ class Truth:
 
     @cached_property
     def variance(self) -> Array:
-        """Of the targets of each split, (k, q): 0 exactly if constant, NaN for a single row."""
+        """Variance of the targets of each split, (k, q): 0 if constant, NaN for a single row."""
         w = self.weights[..., None]
         sizes = np.diff([*self.starts, self.y.shape[-2]])
         total = self.sums(w)
@@ -175,7 +175,7 @@ class Metric:
         return own if self.members is None else own * self.members(y, q)
 
     def values(self, truth: Truth, u: Array) -> Array:
-        """Of (L, N, q) held-out values, for each split and column: (L, k, c)."""
+        """The metric of (L, N, q) held-out values, for each split and column: (L, k, c)."""
         return self._of(truth, u.shape[-1], self.statistic(truth.y, u))
 
     def interval(self, truth: Truth, u: Array, e: Array) -> tuple[Array, Array]:

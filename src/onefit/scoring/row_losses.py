@@ -1,8 +1,8 @@
 """Pooled metrics of all candidates, from the statistics of the rows.
 
-A *pooled* metric (:mod:`onefit.scoring.metric`) is that of all held-out rows at once. The mean over
-splits is another number: for the root mean squared error a smaller one the smaller the splits are,
-since the root is concave (of single rows, the mean of the roots is the mean absolute error).
+A *pooled* metric (:class:`onefit.scoring.Metric`) is that of all held-out rows at once. It differs
+from the mean over splits: for the root mean squared error, that mean decreases with the size of
+the splits, since the root is concave (for single rows it is the mean absolute error).
 
 From the statistics of the rows of every candidate follow, without another prediction,
 
@@ -35,7 +35,7 @@ __all__ = ["RowLosses", "jackknife_error", "optimism_of_splits"]
 
 #: draws of rows for the optimism; its own noise is then a tenth of the spread of one draw
 BOOTSTRAP_DRAWS = 100
-#: rows beyond which each is drawn by itself
+#: rows beyond which each is drawn separately
 MIN_POISSON_ROWS = 200_000
 #: the counts of a Poisson distribution of mean one that 2^16 equally likely numbers stand for
 POISSON = np.searchsorted(
@@ -73,7 +73,7 @@ class RowLosses:
     def of(
         cls, metric: Metric, sign: int, truth: Truth, values: Iterable[tuple[Any, Array]], C: int
     ) -> RowLosses:
-        """From (candidates, their (L, N, q) held-out values)."""
+        """The losses of (candidates, their (L, N, q) held-out values)."""
         truth = replace(truth, starts=np.zeros(1, dtype=np.intp))
         losses, q = np.empty(0, dtype=np.float32), 0
         for indices, found in values:
@@ -127,12 +127,12 @@ class RowLosses:
         return [(rows, one[rows]) for one in members.T for rows in [np.flatnonzero(one)]]
 
     def _finish(self, sums: RowSums, variance: Array) -> Array:
-        """From sums over B sets to the (B, C) scores."""
+        """Scores (B, C) from sums over B sets of rows."""
         with np.errstate(over="ignore"):
             return np.asarray(self.sign * self.metric.finish(sums.means, variance).mean(axis=-1))
 
     def _variance_without(self, blocks: Array) -> Array:
-        """Of the targets without each block, (B, q), as :attr:`Truth.variance` has it.
+        """Variance of the targets without each block, (B, q), as in ``Truth.variance``.
 
         Sums are over the other blocks, not differences of sums, and of targets less their median:
         an outlier that is left out leaves no trace.
@@ -154,7 +154,7 @@ class RowLosses:
         return np.concatenate([jackknife_error(self.without(blocks, part)) for part in parts])
 
     def optimism(self, rows: Array, random: np.random.Generator) -> float:
-        """By how much the best score flatters its candidate; 0 where there is but one.
+        """Optimism of the best score; 0 for a single candidate.
 
         ``rows`` names the row of each of the N test rows: one that several splits test is drawn,
         or not, as a whole.

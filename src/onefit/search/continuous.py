@@ -28,9 +28,9 @@ Array = NDArray[Any]
 
 __all__ = ["CONTINUOUS", "Interval", "brackets", "expand", "listed"]
 
-#: what ``{"lam": "continuous"}`` stands for
+#: meaning of ``{"lam": "continuous"}``
 CONTINUOUS = "continuous"
-#: values of gamma that a descent may start from
+#: values of gamma from which a descent may start
 MAX_START_GAMMAS = 5
 
 

@@ -36,7 +36,7 @@ class CriterionLike(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """Name in messages."""
         ...
 
     def evaluate(self, evidence: Evidence) -> tuple[Array, list[str]]:

@@ -159,7 +159,7 @@ def _starts(
 
 
 def _down(objective: Objective, begin: Array) -> tuple[Array, dict[str, Any]]:
-    """From a point to a minimum: the best variables, and what a Descent tells of the objective."""
+    """Minimise from a point: the best variables, and facts about the descent."""
     free = np.append(np.ones(begin.size - 1, dtype=bool), "lam" in objective.ranges)
     best: tuple[float, Array] = (np.inf, begin)
     judged: list[float] = []

@@ -133,7 +133,7 @@ Direction = Bandwidths | Mixture
 
 
 def make_direction(estimator: Any, sample: Sample, ranges: dict[str, Any]) -> Direction:
-    """What an interval for gamma, or a bank, lets vary."""
+    """The variables of an interval for gamma, or of a bank."""
     if "kernel" in ranges:
         return Mixture(ranges["kernel"], sample)
     return Bandwidths(estimator, sample, ranges["gamma"])

@@ -58,7 +58,7 @@ class SearchRows(ABC):
         """Refuse, before any work, what does not go with the metric to choose by."""
 
     def explain(self) -> Explanation:
-        """What ``evaluate`` would do, and what its alternatives would cost."""
+        """The plan of ``evaluate``, with the costs of alternatives."""
         raise ValueError("explain needs rows in memory; streamed ones take a few passes")
 
     @abstractmethod
@@ -72,12 +72,12 @@ class SearchRows(ABC):
 
     @property
     def scoring(self) -> Scoring | None:
-        """What scores the held-out values of all candidates; None if these are not kept."""
+        """The scoring of all held-out values; None if these are not kept."""
         return None
 
     @property
     def not_kept(self) -> str:
-        """Why there are no held-out values of the winner; empty if there are."""
+        """The reason why the winner has no held-out values; empty if it has."""
         return ""
 
     @abstractmethod
@@ -89,7 +89,7 @@ class SearchRows(ABC):
         """The held-out values of a candidate, with targets and weights."""
 
     def heldouts(self) -> list[HeldOut]:
-        """Those of every candidate; empty if these are not kept."""
+        """Held-out values of every candidate; empty if these are not kept."""
         return []
 
     @abstractmethod

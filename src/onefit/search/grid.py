@@ -37,7 +37,7 @@ from onefit.spec import Spec
 
 Array = NDArray[Any]
 
-#: what other libraries call the weight of the penalty, and how to come by ours
+#: names of the penalty in other libraries, and their conversion
 CONVERSIONS = {
     "C": (
         "; its penalty is lam = 1 / (2 n C) with scaling='mean', n the rows that are trained on, "
@@ -145,7 +145,7 @@ class PlannedSearch:
 
     @property
     def models(self) -> list[CandidateModel]:
-        """Those of all jobs."""
+        """The models of all jobs."""
         return [model for job in self.jobs for model in job.models]
 
     @property

@@ -80,7 +80,7 @@ def as_columns(outcomes: list[Outcome], ends: list[dict[str, Ends]], size: int) 
 
 
 def _of(scoring: Scoring, metric: str, values: Array, error: Array) -> Ends:
-    """Of every lambda and split, (L, k)."""
+    """Interval ends for every lambda and split, (L, k)."""
     function, sign, truth = scoring.fast[metric]
     low, high = (one.mean(axis=2) for one in function.interval(truth, values, error))
     return (low, high) if sign > 0 else (-high, -low)

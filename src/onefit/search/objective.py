@@ -42,8 +42,8 @@ from onefit.search.outcome import Task
 
 __all__ = ["ByGradient", "Objective"]
 
-#: the corner of Huber's loss that stands for the absolute error, in standard deviations, and the
-#: width of the step that stands for the error rate
+#: threshold of the Huber loss that replaces the absolute error, in standard deviations, and
+#: width of the step that replaces the error rate
 ABSOLUTE_CORNER_IN_SPREADS, ERROR_STEP_WIDTH = 0.1, 0.3
 
 
@@ -138,7 +138,7 @@ class Objective:
         how: ByGradient,
         usual: dict[str, Any] | None = None,
     ) -> Objective:
-        """For a model of a search."""
+        """The objective for a model of a search."""
         criterion, estimator = task.criterion, model.estimator
         eta = criterion.eta if isinstance(criterion, KernelStability) else 0.0
         direction = make_direction(estimator, task.sample, ranges)
@@ -155,7 +155,7 @@ class Objective:
         return self.direction.params(x[:-1]) | {"lam": float(np.exp(x[-1]))}
 
     def bounds(self) -> list[tuple[float, float]]:
-        """Of the variables that may move."""
+        """Bounds of the free variables."""
         lam = self.ranges.get("lam")
         ends = [] if lam is None else [(float(np.log(lam.low)), float(np.log(lam.high)))]
         return [*self.direction.bounds, *ends]

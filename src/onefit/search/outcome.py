@@ -1,4 +1,4 @@
-"""What the jobs of a search need, and what comes of them."""
+"""Inputs and results of the jobs of a search."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ class Outcome:
 
 
 def values_of(task: Task, outcomes: list[Outcome], size: int) -> Array:
-    """What candidates are chosen by, the larger the better; NaN for those without an outcome."""
+    """Scores that rank the candidates, the larger the better; NaN without an outcome."""
     values = np.full(size, np.nan)
     for one in outcomes:
         values[list(one.indices)] = -one.costs(task)

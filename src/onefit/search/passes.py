@@ -34,7 +34,7 @@ from onefit.search.grid import CandidateModel, Job, jobs_by
 from onefit.spec import LabelCoding, Spec
 
 Array = NDArray[Any]
-#: the seed that was drawn from a random state, and the sample of rows by it
+#: the seed drawn from a random state, and its sample of rows
 Seeded = dict[Hashable, tuple[int, DrawnRows]]
 
 __all__ = ["Passes", "StreamedModel", "batches", "make_work", "stream_jobs"]
@@ -70,7 +70,7 @@ class StreamedModel:
 
     @property
     def sums(self) -> tuple[Any, ...]:
-        """What its moments depend on."""
+        """Values on which the moments depend."""
         weights = () if self.classes is None else tuple(self.classes.tolist())
         return id(self.rows), self.spec.fit_intercept, weights
 

@@ -69,7 +69,7 @@ def settings_of(search: Any) -> tuple[list[dict[str, Any]], list[Setting]]:
 
 
 def _words(value: Any) -> Hashable:
-    """What tells two values of a parameter apart."""
+    """A key that differs for different values of a parameter."""
     try:
         hash(value)
     except TypeError:

@@ -194,13 +194,13 @@ def _fingerprint(search: Any, work: Work) -> dict[str, str]:
 
 
 def _warn_of_failures(failures: list[str], total: int, search: Any) -> None:
-    """Splits on which the steps failed are not passed over in silence."""
+    """Warn of splits on which the steps failed; raise if all failed."""
     if failures and len(failures) == total:
-        raise ValueError(f"the preprocessing failed on every split; the first says: {failures[0]}")
+        raise ValueError(f"the preprocessing failed on every split; first: {failures[0]}")
     if failures:
         warnings.warn(
             f"the preprocessing failed on {len(failures)} of {total} splits, whose score is "
-            f"error_score={search.error_score}; the first says: {failures[0]}",
+            f"error_score={search.error_score}; the first message is: {failures[0]}",
             stacklevel=5,
         )
 
@@ -245,7 +245,7 @@ def _outcome(
 def _side_by_side(
     task: Task, candidate: CandidateModel, parts: list[TestValues], failed: Array
 ) -> HeldOutPath:
-    """Values of all splits; zero on those where a step failed, which are scored all the same."""
+    """Values of all splits; zero on those where a step failed, which are scored too."""
     folds, lams = task.sample.folds, np.array(candidate.lams)
     q = candidate.spec.coding.columns(task.sample.Y[:1]).shape[1]
     values = [

@@ -243,7 +243,7 @@ def preprocess_all(estimator: Any, X: Any, params: dict[str, Any]) -> tuple[Any,
 
 
 def _problem_of(rows: Any, wanted: int, where: str) -> str:
-    """Why transformed rows cannot be used; empty if they can."""
+    """The reason why transformed rows cannot be used; empty if they can."""
     if n_rows(rows) != wanted:
         return (
             f"changes the number of rows: {where} has {wanted} rows, and {n_rows(rows)} after it; "

@@ -133,7 +133,7 @@ def warn_of_failures(results: Results) -> None:
         raise FloatingPointError(f"no candidate could be evaluated: {found[0]}")
     warnings.warn(
         f"{len(found)} of {unscored.size} candidates have no score, see cv_results_['reason']; "
-        f"the first says: {found[0]}",
+        f"the first reason is: {found[0]}",
         stacklevel=5,
     )
 

@@ -26,7 +26,7 @@ from onefit.search.workers import WorkerPlan, run_jobs
 
 __all__ = ["Runner", "data_words", "fingerprint"]
 
-#: methods with the same values that need the same of a job: one may continue what another began
+#: methods with equal values and inputs: one may continue a journal of the other
 DIRECT = {"block", "eigen"}
 
 

@@ -39,8 +39,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-#: what the estimators' own scores are; of several levels, which it tells the pinball loss of, the
-#: values are not plain
+#: the metrics of the estimators' own scores of one prediction per target; models of several levels
+#: have the pinball loss
 DEFAULTS = {
     RegressorMixin.score: r2_score,
     KernelRegressor.score: r2_score,
@@ -150,7 +150,7 @@ class Scoring:
 
 
 def _positive(model: Any, scorers: dict[str, Any]) -> str:
-    """What to do where a metric asks which of two classes is the positive one."""
+    """Advice for a metric that needs to know which of two classes is the positive one."""
     asking = [one for one in scorers.values() if hasattr(one, "_score_func")]
     scorer: Any = next((one for one in asking if _asks_for_label(one)), None)
     metric = scorer._score_func.__name__ if scorer else "f1_score"
@@ -173,7 +173,7 @@ def _asks_for_label(scorer: Any) -> bool:
 
 
 def _refusal(scorers: list[Any], model: Any, error: Exception) -> str:
-    """Why a scorer cannot be used, and what can be done."""
+    """The reason why a scorer cannot be used, with advice."""
     needs = "predict_proba" in str(error) and is_classifier(model)
     if len(levels_of(model)) > 1:
         advice = "scoring=onefit.quantiles.neg_pinball_loss, for several levels at once"
@@ -280,7 +280,7 @@ def name_of(scorer: Any, model: Any) -> str:
 def call_pooled(
     scorers: Any, X: Any, y: Any, params: Mapping[str, Any], folds: Folds, estimator: Any
 ) -> dict[str, float]:
-    """What the scorers say of an estimator that predicts all test rows, one split after another."""
+    """Scores of an estimator that predicts all test rows, one split after another."""
     table: dict[str, Any] = getattr(scorers, "_scorers", {"score": scorers})
     (part,) = _parts(estimator, X, y, _route(scorers, params), folds, pooled=True)
     return Scoring({}, table, [part], list(table))._call(estimator, part)

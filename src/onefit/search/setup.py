@@ -144,7 +144,7 @@ class Setup(PlannedSearch):
             plan.check_memory(load, estimate, *self._room())
 
     def explain(self) -> plan.Explanation:
-        """What each workload is expected to cost, by the method taken and by others."""
+        """Expected costs of each workload, by the chosen method and by others."""
         rates, room = plan.backend_rates(self.device), self._room()
         texts = [plan.explain(*pair, rates, *room) for pair in self.works.items()]
         return plan.Explanation("\n\n".join(texts), self.refusal())
@@ -154,7 +154,7 @@ class Setup(PlannedSearch):
         return (None, "") if self.device is None else (self.device.room(), repr(self.device))
 
     def refusal(self) -> str:
-        """Why a fit would refuse; empty if it would not."""
+        """The reason why a fit would refuse; empty if it would not."""
         try:
             self.check_memory()
         except MemoryError as error:
@@ -239,7 +239,7 @@ def set_up(
 def _check_device(device: Device, work: list[Job], rows: Any) -> None:
     """Refuse by name what is computed on the host only."""
     if issparse(rows):
-        raise ValueError(f"a sparse X is not computed on {device!r}; leave the device out")
+        raise ValueError(f"a sparse X is not supported on {device!r}; leave the device out")
     for job in work:
         job.kernel.require_device(device)
 
@@ -287,7 +287,7 @@ def _check_ranges(search: Any, ranges: dict[int, dict[str, Any]]) -> None:
         )
     if how is not None and not _followable(search.criterion):
         raise ValueError(
-            "KernelGradientSearchCV follows the cross-validated score or k-KS; it goes with "
+            "KernelGradientSearchCV follows the cross-validated score or k-KS; it needs "
             "criterion='cv' or 'kernel_stability' (whose loss is a name or None)"
         )
 
@@ -312,7 +312,7 @@ def _check_gamma(model: CandidateModel, ranges: dict[int, dict[str, Any]], s: Ar
     kernel, interval = model.estimator.kernel, own[0]["gamma"]
     if not takes_gamma(kernel):
         raise ValueError(
-            f"param_grid has an Interval for gamma, which kernel={kernel!r} does not take; search "
+            f"param_grid has an Interval for gamma, which kernel={kernel!r} does not have; search "
             "it apart, or give one of rbf, laplacian, matern12, matern32, matern52 and poly"
         )
     if interval.per_feature and not takes_gammas(kernel):
@@ -396,7 +396,7 @@ def _plan(
 
 
 def _workload(sample: Sample, kernels: int, worker_plan: WorkerPlan) -> plan.Workload:
-    """What all models have in common."""
+    """The workload common to all models."""
     return plan.Workload(
         n=sample.folds.n,
         lams=1,

@@ -1,9 +1,11 @@
 """A search over streamed rows: a few passes, whatever the number of rows.
 
+::
+
     pass 1   classes, if they are needed
     pass 2   folds, spreads and a sample of rows, from which come kernels and landmarks
     pass 3   moments of every fold, for all kernels with the squared loss together; other losses
-             take passes of their own at every lambda; a criterion takes one more
+             need further passes at every lambda; a criterion needs one more
     pass 4   held-out scores of all candidates
     pass 5   held-out values of the winner, if they fit into memory
 
@@ -147,7 +149,7 @@ class StreamedRows(SearchRows):
         return as_columns(self.outcomes, ends, len(self.setup.candidates))
 
     def held_out(self, index: int) -> HeldOut:
-        """By one more pass."""
+        """Held-out values of a candidate, by one more pass."""
         work, found, i = self.models[index]
         kept = self.passes.values(work, found, i)
         folds = kept.folds(self.sizes.size)

@@ -32,7 +32,7 @@ from onefit.search.outcome import Outcome, Task
 
 #: rows up to which BLAS threads spend more time waiting for each other than they save
 MAX_SINGLE_THREAD_ROWS = 1000
-#: rows beyond which a LAPACK call may take longer than a user who presses Ctrl-C wants to wait
+#: rows beyond which a LAPACK call may delay Ctrl-C noticeably
 MAX_UNINTERRUPTIBLE_ROWS = 3000
 
 __all__ = [

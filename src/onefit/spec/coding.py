@@ -83,7 +83,7 @@ class TargetCoding:
 
     @property
     def decoders(self) -> dict[str, Any]:
-        """What :class:`onefit.heldout.HeldOut` makes of decision values: they are predictions."""
+        """Predictions of :class:`onefit.heldout.HeldOut`: the decision values themselves."""
         return {}
 
 
@@ -155,7 +155,7 @@ class LabelCoding:
 
     @property
     def decoders(self) -> dict[str, Any]:
-        """What :class:`onefit.heldout.HeldOut` makes of decision values."""
+        """Predictions of :class:`onefit.heldout.HeldOut` from decision values."""
         return {
             "as_decision": self.by_class if self.in_pairs else None,
             "as_labels": self.labels,

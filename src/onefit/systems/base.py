@@ -46,7 +46,7 @@ class NewtonModel:
     total: Array
 
     def take(self, columns: Any) -> NewtonModel:
-        """Some of the models."""
+        """A subset of the models."""
         return NewtonModel(
             self.d[:, columns],
             self.missing[:, columns],
@@ -56,7 +56,7 @@ class NewtonModel:
 
 
 class System(Protocol):
-    """What solves the systems of several columns."""
+    """A solver for the systems of several columns."""
 
     @property
     def curvature(self) -> Array | None:
@@ -67,7 +67,7 @@ class System(Protocol):
         """The part of a residual that a solution leaves; zero where nothing but rounding is."""
 
     def take(self, columns: Any) -> System:
-        """That of some of the columns."""
+        """The system of some of the columns."""
 
     def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:
         """Changes da (n, k), zero off A, and db (k,), and which intercepts are determined.

@@ -41,7 +41,7 @@ class Cholesky:
         self.problem, self.ridge = problem, ridge
 
     def take(self, columns: Any) -> Cholesky:
-        """That of some of the columns."""
+        """The system of some of the columns."""
         return Cholesky(self.problem, self.ridge[columns])
 
     def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:

@@ -40,7 +40,7 @@ ROUND_TOLERANCE = 1e-4
 #: steps of iteration, in total, that cost as much as a factor of n rows, per row
 #: (benchmarks/ablation.py)
 FACTOR_STEPS_PER_ROW = 0.06
-#: with fewer rows with curvature, a factor is always taken
+#: number of rows with curvature below which a factor is always used
 MIN_FLOAT32_CURVED_ROWS = 300
 #: entries of K that the copy sets to zero, relative to its diagonal
 DROPPED_ENTRY = 1e-12
@@ -90,7 +90,7 @@ class Float32Kernel:
         return most <= affordable
 
     def steps(self, root: Array, most: int) -> int:
-        """Those of one column, of which ``most`` are tried."""
+        """Number of steps for one column, counted up to ``most`` + 1."""
         random = np.random.default_rng(0)
         right = ((root > 0.0) * random.normal(size=root.shape)).astype(np.float32)
         systems = self.systems(root)
@@ -128,7 +128,7 @@ class Float32CG:
         return ROUND_TOLERANCE**self.rounds
 
     def take(self, columns: Any) -> Float32CG:
-        """That of some of the columns."""
+        """The system of some of the columns."""
         return Float32CG(self.kernel, self.ridge[columns], self.rounds)
 
     def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:

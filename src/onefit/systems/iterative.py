@@ -48,7 +48,7 @@ class KrylovSystem:
         self.tolerance = usual if tolerance is None else tolerance
 
     def take(self, columns: Any) -> KrylovSystem:
-        """That of some of the columns."""
+        """The system of some of the columns."""
         return KrylovSystem(self.problem, self.ridge[columns], self.low_rank, self.tolerance)
 
     def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:

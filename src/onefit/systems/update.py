@@ -217,7 +217,7 @@ class ColumnUpdate:
         return self
 
     def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:
-        """As :meth:`SharedFactor.solve`, from a new base where the old one is too far."""
+        """Solve like :meth:`SharedFactor.solve`, from a new base if the old one is too far."""
         base, d = self.base, model.d[:, 0]
         if np.count_nonzero(d != base.d) > MAX_CHANGED_SHARE * base.p:
             self.base = SharedFactor(base.problem, d, base.ridge, alone=True)
@@ -249,15 +249,15 @@ class Update:
 
     @property
     def curvature(self) -> Array | None:
-        """That of the base."""
+        """Curvature of the base."""
         return self.bases[0].d[:, None]
 
     def take(self, columns: Any) -> Update:
-        """That of some of the columns."""
+        """The system of some of the columns."""
         return Update(self.bases, self.which[columns])
 
     def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:
-        """As :meth:`SharedFactor.solve`, every column by its own base."""
+        """Solve like :meth:`SharedFactor.solve`, each column from its own base."""
         used = np.unique(self.which)
         if used.size == 1:
             return self.bases[int(used[0])].solve(model)
@@ -270,7 +270,7 @@ class Update:
 
 
 class _Change(NamedTuple):
-    """How the active set of a column differs from that of its base: rows, and places in A."""
+    """Differences of the active set of a column from that of its base: rows, and places in A."""
 
     column: int
     entering: Indices

@@ -170,7 +170,7 @@ class _Cells:
         self.texts = np.array([_as_text(one) for one in values], dtype=object)
 
     def learn(self, dayfirst: bool | None) -> tuple[How, Array]:
-        """How the column is written, and its values."""
+        """The format of the column, and its values."""
         if self.column.dtype.kind == "m":
             raise DataError(f"{self.what} {DATES}{REMEDY}")
         text = {"kind": "text"}, self._spread(self.texts)

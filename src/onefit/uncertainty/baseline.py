@@ -274,7 +274,7 @@ def _relative_median(values: Array, s: Array, removed: Sequence[Array]) -> Array
 
 
 def _expectile(values: Array, s: Array, removed: Sequence[Array], level: float) -> Array:
-    """Of all rows: the mean with weights level above itself, and 1 - level below."""
+    """Expectile of all rows: the mean with weights level above itself, 1 - level below."""
     found = np.average(values, weights=s)
     for _ in range(EXPECTILE_STEPS):
         found = np.average(values, weights=s * np.where(values > found, level, 1.0 - level))

@@ -29,7 +29,7 @@ from onefit.uncertainty.conformal import LocalWidths, local_widths
 
 __all__ = ["FoldPredictions", "KernelSample", "Sample", "check_memory", "leave_out"]
 
-#: inverses that cost as much as an eigendecomposition, about
+#: number of inverses that cost about as much as an eigendecomposition
 INVERSES_PER_EIGENDECOMPOSITION = 8
 #: matrices of n rows beside K, and columns of n rows per split and target and per new row, that
 #: intervals hold at once; measured allocations of the squared loss stay below

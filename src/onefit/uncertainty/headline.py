@@ -45,7 +45,7 @@ __all__ = [
     "warn_of_drift",
 ]
 
-#: the most blocks that are left out in turn, of groups, and for metrics without a formula
+#: largest number of blocks left out in turn, of groups and for metrics without a formula
 MAX_JACKKNIFE_BLOCKS = 50
 #: seed of the draws for the optimism, so that a search gives the same numbers again
 OPTIMISM_SEED = 0
@@ -341,7 +341,7 @@ def _rows_of(shares: dict[Any, float], rows: int) -> float:
 
 
 def _r2(judged: _Judged) -> float | None:
-    """None for several levels of one target, which R^2 does not compare."""
+    """R^2 of all rows; None for several levels of one target, which R^2 does not compare."""
     rows = judged.held.folds.rows
     Y = np.asarray(judged.given.y, dtype=float).reshape(judged.held.folds.n, -1)
     if Y.shape[1] != judged.held.values.reshape(rows.size, -1).shape[1]:

@@ -368,7 +368,7 @@ def _check_independent(cv: Any, groups: Array | None) -> None:
     if groups is not None or (isinstance(cv, Folds) and cv.is_forward):
         what = "groups" if groups is not None else "time-ordered splits"
         raise ValueError(
-            f"method='full' takes rows for exchangeable, which {what} contradict; use method='cv+'"
+            f"method='full' assumes exchangeable rows, which {what} contradict; use method='cv+'"
         )
 
 

@@ -210,7 +210,7 @@ class _Data:
         return np.setdiff1d(np.arange(n_rows(self.X)), rows, assume_unique=True)
 
     def fit_params(self, search: Any, train: Array) -> dict[str, Any]:
-        """What a fit to some of the rows is given beside them."""
+        """The parameters of a fit to a part of the rows."""
         params = {"sample_weight": self.sample_weight}
         if hasattr(search, "error_score"):
             params["groups"] = self.groups

@@ -36,7 +36,7 @@ from onefit.kernels import Kernel
 
 __all__ = ["Novelty", "TrainingRows", "find_reach", "nearest", "novelty"]
 
-#: numbers of a matrix of distances
+#: largest number of entries of a matrix of distances
 MAX_KERNEL_ELEMENTS = 2**24
 
 
@@ -67,7 +67,7 @@ class Novelty:
 
     @property
     def far(self) -> Array:
-        """Which rows are further from the training rows than any of these from the others."""
+        """The rows that are further from the training rows than any of these from the others."""
         return np.asarray(self.distance > self.reach)
 
     @property
@@ -131,7 +131,7 @@ class TrainingRows:
     def of(
         cls, model: Any, folds: Folds | None = None, groups: Any = None, support: bool = False
     ) -> TrainingRows | None:
-        """As the splits of a search compare them; None for Fourier features, which have none.
+        """The training rows, compared by the splits of a search; None for Fourier features.
 
         With ``support`` new rows will be compared only with those that a classifier has
         coefficients for.

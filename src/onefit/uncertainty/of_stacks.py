@@ -31,7 +31,7 @@ class StackedSample(NamedTuple):
 
     @classmethod
     def of(cls, model: Any, X: Any, y: Any, weight: Any, method: str, width: str) -> StackedSample:
-        """From checked data; refuses what needs models of the splits."""
+        """The rows of checked data; refuses methods that need the models of the splits."""
         if method != "cv+" or width != "constant":
             raise ValueError(
                 "intervals of a stack come from its held-out residuals alone, got "

@@ -21,7 +21,7 @@ from onefit.folds import Folds, leave_one_out
 
 __all__ = ["Ranked", "choose_folds", "group_codes"]
 
-#: folds of "cv+" where neither the caller nor a search says how many
+#: folds of "cv+" if neither the caller nor a search gives a number
 DEFAULT_FOLDS = 10
 
 
@@ -55,7 +55,7 @@ class Ranked:
 
     @property
     def units(self) -> float:
-        """How many rows or groups the new one is compared with."""
+        """Number of rows or groups with which the new one is compared."""
         return float(self.weight.sum())
 
     def rank(self, alpha: float) -> float:
@@ -76,7 +76,7 @@ class Ranked:
                     "have; for new rows of the same groups pass best_estimator_ of the search"
                 )
             raise ValueError(
-                f"alpha={alpha:g} asks for more than {self.units:g} {self.unit} can say: use alpha "
+                f"alpha={alpha:g} asks for more than {self.units:g} {self.unit} allow: use alpha "
                 f"of at least {least:.4g}, or {more}"
             )
         return float(alpha)
@@ -106,7 +106,7 @@ class Ranked:
         return u[:, self.split] if u.shape[1] > 1 else u
 
     def _at(self, rank: float, values: Array) -> Array:
-        """In every row, the smallest value up to which the weights add up to the rank."""
+        """In every row, the smallest value at which the cumulative weight reaches the rank."""
         order = np.argsort(values, axis=1)
         reached = np.cumsum(self.weight[order], axis=1) >= rank
         first = np.where(reached.any(axis=1), reached.argmax(axis=1), self.weight.size - 1)

@@ -88,7 +88,7 @@ def pointwise_of(loss: str | Pointwise | None, search: Any, y: Any) -> RowLoss:
     if found is None:
         raise ValueError(
             f"scoring={scoring!r} of the search is not known to be a mean over rows, which "
-            f"nested_cv needs; say what is lost in a row, by loss="
+            f"nested_cv needs; set the loss of a row by loss="
             f"{' or '.join(map(repr, ROW_LOSSES))} or a function of targets and predictions"
         )
     return found
