@@ -586,7 +586,7 @@ def test_the_plan_shows_every_method_and_marks_the_choice():
     assert "one eigendecomposition serves 20 lambdas; Cholesky would factor 20 times" in text
     refit = estimate(work, "refit", MACHINE)
     assert f"expected speed-up {refit.seconds / chosen.seconds:.1f}x" in text
-    assert "faster, but not taken" not in text
+    assert "faster, but not chosen" not in text
 
 
 def test_the_plan_of_a_single_lambda():
@@ -620,8 +620,8 @@ def test_the_plan_of_other_losses_says_that_it_is_rough(method):
     assert "smoothed_hinge loss" in text
     assert f"Why {method}:" in text
     # limit and influence are not substitutes
-    assert ("faster, but not taken: exact (" in text) == (method == "refit")
-    assert "taken: limit" not in text
+    assert ("faster, but not chosen: exact (" in text) == (method == "refit")
+    assert "chosen: limit" not in text
 
 
 def test_features_are_planned_for():

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from onefit.features.fold_models import Lengths
 from onefit.features.fourier import fourier_map
+from onefit.features.hashed import Lengths
 from onefit.features.lines import FlatIntervals, ShiftedSlopes
 from onefit.features.maps import nystrom_map
 from onefit.features.moments import Centre, MomentSums

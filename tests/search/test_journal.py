@@ -94,8 +94,8 @@ def ran(monkeypatch):
     [
         {},
         {"method": "eigen", "scoring": ["r2", "neg_max_error"], "refit": "r2"},
-        {"aggregate": "pooled"},
         {"method": "race"},
+        {"aggregate": "pooled"},
     ],
 )
 def test_a_finished_search_is_read_not_run(tmp_path, ran, options):
@@ -420,7 +420,6 @@ def test_lams_by_a_direct_method_and_an_iteration_are_not_mixed(tmp_path, ran, m
 @pytest.mark.parametrize(
     "options",
     [
-        {"method": "race"},
         {"criterion": "gcv"},
         {"aggregate": "pooled"},
         {"n_jobs": 2},

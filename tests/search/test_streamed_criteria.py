@@ -198,7 +198,7 @@ def test_a_criterion_of_labels_is_refused_for_numbers(frame: pd.DataFrame) -> No
         (
             KernelRegressor(loss=Huber(1.0), **NYSTROM),
             "loo",
-            "takes a system for every row",
+            "needs a system for every row",
         ),
         (KernelRegressor(loss=Huber(1.0), **NYSTROM), "gcv", "fits models with loss"),
         (KernelRegressor(**NYSTROM), InfluenceLoo(order=0), "order=0"),

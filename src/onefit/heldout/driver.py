@@ -108,10 +108,17 @@ class LeaveOutDriver(Prepared):
     def leave_out(self, path: HeldOutPath, full: FullPath, solutions: list[Solution | str]) -> None:
         """Fill the splits by formula, at the lambdas that have a full solution."""
         last: _Last = {}
-        for work in full.work(path.lams, solutions):
-            if path.done[work.lams].all():
-                with path.attempt(np.unique(work.lams).tolist()):
-                    self._fill(path, work, self._solved(work, path.lams, solutions, last))
+        for group in full.work(path.lams, solutions):
+            work = group.take(np.flatnonzero(path.done[group.lams]))
+            if not work.lams.size:
+                continue
+            try:
+                self._fill(path, work, self._solved(work, path.lams, solutions, last))
+            except linalg.LinAlgError:
+                for i in np.unique(work.lams):  # one lambda that fails spares the others
+                    with path.attempt([int(i)]):
+                        one = work.take(np.flatnonzero(work.lams == i))
+                        self._fill(path, one, self._solved(one, path.lams, solutions, last))
 
     def models(self, lam: float) -> list[Solution]:
         """The models of all splits as columns, per target; weights must be positive."""

@@ -68,6 +68,13 @@ class LeaveOutGroup(NamedTuple):
     members: Indices
     system: System
 
+    def take(self, columns: Indices) -> LeaveOutGroup:
+        """Some of the problems."""
+        if columns.size == self.lams.size:
+            return self
+        lams, members = self.lams[columns], self.members[columns]
+        return LeaveOutGroup(self.j, lams, members, self.system.take(columns))
+
     def start(self, solutions: Sequence[Solution | str]) -> Solution:
         """The full solution at the lambda of each."""
         distinct, which = np.unique(self.lams, return_inverse=True)
