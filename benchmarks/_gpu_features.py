@@ -111,17 +111,15 @@ def _agreement(flags, loss: str, n: int, components: int) -> dict:
 
 def _whole():
     """Landmarks, features, machines, held-out values and bounds; the rest are checks and scores."""
-    from onefit.features.any_loss import PrimalPrepared
-    from onefit.features.squared import GramPrepared
+    from onefit.features.held_out import PreparedFeatures
     from onefit.search import job
 
-    methods = [(one, "predict", "held-out values") for one in (GramPrepared, PrimalPrepared)]
-    return [(job, "_matrix", "landmarks"), *methods]
+    return [(job, "_matrix", "landmarks"), (PreparedFeatures, "predict", "held-out values")]
 
 
 def _phases():
     """Where the time of a search in feature space may go."""
-    from onefit.features import feature_gram, side_by_side, squared
+    from onefit.features import feature_gram, held_out, side_by_side
     from onefit.features.hessian import HessianFactor
     from onefit.features.passes import Second
     from onefit.features.ridge import Ridge
@@ -130,8 +128,8 @@ def _phases():
 
     return [
         (setup, "draw_folds", "drawing the splits"),
-        (squared, "partitions", "parts of the rows"),
-        (squared, "moments", "features and their sums"),
+        (held_out, "partitions", "parts of the rows"),
+        (held_out, "moments", "features and their sums"),
         (Ridge, "__init__", "small matrices: one reduction a split"),
         (Ridge, "models", "their models"),
         (feature_gram.FeatureGram, "values", "predictions"),
