@@ -1,11 +1,11 @@
 """Search for a support vector machine as rows grow: onefit's race beside liquidSVM and libsvm.
 
-Rows of a9a, drawn once, features min-max scaled to [-1, 1]. The grid of svm_search.py, 15 gammas x
-15 lams, is represented by every third gamma; times are scaled up to the whole grid by the
-number of candidates. 10 folds up to 5,000 rows, 5 beyond. liquidSVM draws folds of its own, solves
-without an intercept and to a loose tolerance. GridSearchCV(SVC) is represented by some of its fits:
-every fourth C of these gammas, on one split; times are scaled up by the number of fits, and divided
-by the two processes that would share them.
+Rows of a9a, or of another ``--set``, drawn once, features min-max scaled to [-1, 1]. The grid of
+svm_search.py, 15 gammas x 15 lams, is represented by every third gamma; times are scaled up to the
+whole grid by the number of candidates. 10 folds up to 5,000 rows, 5 beyond, or ``--folds``.
+liquidSVM draws folds of its own, solves without an intercept and to a loose tolerance.
+GridSearchCV(SVC) is represented by some of its fits: every fourth C of these gammas, on one split;
+times are scaled up by the number of fits, and divided by the two processes that would share them.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ SVC = "scikit-learn SVC, some fits"
 LIQUID = "liquidSVM"
 
 
-def task_of(rows: int, data: str) -> Row:
+def task_of(rows: int, data: str, name: str = "a9a", folds: int | None = None) -> Row:
     """The task of svm_search.py on a number of rows."""
     return {
-        "data": data, "set": "a9a", "rows": rows, "gammas": GAMMAS, "lams": LAMS, "delta": 0.1,
-        "log2_gamma": (-10.0, 4.0), "log2_C": (-3.0, 11.0), "folds": 10 if rows <= 5000 else 5,
+        "data": data, "set": name, "rows": rows, "gammas": GAMMAS, "lams": LAMS, "delta": 0.1,
+        "log2_gamma": (-10.0, 4.0), "log2_C": (-3.0, 11.0),
+        "folds": folds or (10 if rows <= 5000 else 5),
     }  # fmt: skip
 
 
@@ -95,7 +96,7 @@ def contestants() -> list[Contestant]:
 
 def measure(flags, rows: int, data: str) -> list[Row]:
     """All contestants on a number of rows."""
-    task = task_of(rows, data)
+    task = task_of(rows, data, flags.set, flags.folds)
     warm = {**task, "rows": 80, "gammas": 4, "lams": 2, "log2_C": (-1, 1), "folds": 3}
     rivals = harness.chosen(contestants(), flags.only)
     found = [one for one in harness.compete(rivals, task, warm, flags.rounds) if one.seconds]
@@ -122,12 +123,15 @@ def main() -> None:
     flags = harness.parser(__doc__, rounds=1)
     flags.add_argument("--data", help="folder of the data sets (else ONEFIT_DATA_DIR)")
     flags.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
+    flags.add_argument("--set", default="a9a")
+    flags.add_argument("--folds", type=int, help="of all sizes")
+    flags.add_argument("--name", default="svm_rows", help="of the files of results")
     flags = flags.parse_args()
     start, rows = perf_counter(), []
     for size in [300] if flags.quick else flags.sizes:
         print(f"{size} rows")
         rows += measure(flags, size, str(data_folder(flags.data)))
-    name = harness.stem("svm_rows", flags.quick)
+    name = harness.stem(flags.name, flags.quick)
     harness.write_csv(flags.out, name, rows)
     text = f"{' '.join(__doc__.split())}\n\n{harness.table(rows)}"
     title = "Support vector machines as rows grow"

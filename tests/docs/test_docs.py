@@ -150,6 +150,6 @@ def test_an_answer_is_at_most_two_clicks_from_the_landing_page(answer):
     page, _, anchor = answer.partition("#")
     titles = re.findall(r"^#+ (.+)$", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE)
     assert anchor in {re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in titles}
-    first = links("index.md")
-    second = {link for one in first for link in links(one.partition("#")[0]) if "/" not in link}
+    first = {link for link in links("index.md") if "/" not in link}  # written, not built
+    second = {link for one in first for link in links(one.partition("#")[0])}
     assert answer in first | second

@@ -205,7 +205,7 @@ def settings(param_grid: Any, n_iter: int | None, random_state: Any) -> list[dic
             f"n_iter must be a whole number of at least 1, got {n_iter!r}; None tries a whole grid"
         )
     lists = [{k: v for k, v in part.items() if not hasattr(v, "rvs")} for part in parts(param_grid)]
-    grid = ParameterGrid(lists)  # refuses what is no list of values
+    grid = ParameterGrid(lists)  # refuses anything but lists of values
     size = int(n_iter) if drawn else min(int(n_iter), len(grid))
     return list(ParameterSampler(param_grid, size, random_state=random_state))
 
