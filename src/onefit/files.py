@@ -241,7 +241,7 @@ def _read_text(path: Path, check_rows: CheckRows) -> pd.DataFrame:
 
 
 def _mixed(path: Path) -> str:
-    """Lines of a text that are UTF-8 where others are not, in words; empty if there are none."""
+    """Describe the lines of a text that are UTF-8 while others are not; empty if all agree."""
     first: dict[bool, int] = {}
     with open_unpacked(path) as file:
         for place, line in enumerate(file, 1):

@@ -62,7 +62,7 @@ from onefit.spec.coding import class_codes
 __all__ = ["RowValues", "removal_values", "shapley_values"]
 
 #: advice for other losses
-OTHERWISE = "pass a model with loss='squared'"
+SQUARED_LOSS_ONLY = "pass a model with loss='squared'"
 #: held-out values kept at a time, in numbers
 MAX_ELEMENTS = 2**24
 #: the score of ``scoring=None``, also of the decision values of a classifier
@@ -141,7 +141,7 @@ def removal_values(
     >>> int(found.worst[0])
     20
     """
-    model, problem = dense_problem(estimator, X, y, "removal_values", 3.0, OTHERWISE)
+    model, problem = dense_problem(estimator, X, y, "removal_values", 3.0, SQUARED_LOSS_ONLY)
     folds = _folds(estimator, model, cv, X, y, groups)
     score = _scorer(model, scoring)
     labels, member = _units(units, problem.n)
@@ -225,7 +225,7 @@ def shapley_values(
             f"min_rows={min_rows!r} must be at least 0, and max_rows={max_rows!r} larger than that "
             "or None"
         )
-    model, problem = dense_problem(estimator, X, y, "shapley_values", 2.0, OTHERWISE)
+    model, problem = dense_problem(estimator, X, y, "shapley_values", 2.0, SQUARED_LOSS_ONLY)
     folds = _folds(estimator, model, cv, X, y, groups)
     score, random = _scorer(model, scoring), check_random_state(random_state)
     labels, member = _units(units, problem.n)

@@ -179,6 +179,19 @@ def test_folds_that_fail_at_one_lambda_spare_the_others(name):
     assert np.isfinite(path.values[[0, 2]]).all()
 
 
+@pytest.mark.parametrize("name", ["limit", "exact"])
+def test_a_lambda_that_failed_for_one_target_spares_the_others_of_the_next(name):
+    lams, folds = np.array([1e-1, 1e3, 1e-2]), SPLITS["kfold"]
+    problem = make_problem(Huber(0.3), "regression", N, q=2)
+    alone = fit(problem.take(folds.train[0]), 1e3).a[:, 0]
+    spread = float(np.ptp(problem.K.matrix[:, folds.train[0]] @ alone))
+    near = FailsNear(0.3, spread=(0.999 * spread, 1.001 * spread))
+    path = make(name).prepare(make_problem(near, "regression", N, q=2), folds).predict(lams)
+    honest = make(name).prepare(problem, folds).predict(lams)
+    assert path.reasons == ["", FailsNear.reason, ""]
+    np.testing.assert_allclose(path.values[[0, 2]], honest.values[[0, 2]], atol=1e-8)
+
+
 @pytest.mark.parametrize("name", ["limit", "exact", "influence"])
 def test_splits_by_refit_alone_need_no_full_solution(name):
     """Splits that keep less than they remove: a loss that fails for all rows does not matter."""

@@ -36,7 +36,7 @@ Array = NDArray[Any]
 __all__ = ["is_streamed", "select_streamed"]
 
 #: rows of the sample from which columns are encoded
-SAMPLE_ROWS = 20_000
+FRAME_SAMPLE_ROWS = 20_000
 #: names of columns other than features, which no file has
 TARGET, HASH = "\0target", "\0hash"
 
@@ -86,7 +86,7 @@ def select_streamed(
         drop=tuple(columns.drop or ()), cv=cv, filter=filter, numeric=False,
     )  # fmt: skip
     used = source.n_rows - gaps
-    drawn = run(FrameSample(SAMPLE_ROWS), source.raw)
+    drawn = run(FrameSample(FRAME_SAMPLE_ROWS), source.raw)
     y = check_target(drawn.pop(TARGET).to_numpy(), target)
     given = parameters | {"cv": cv, "prepare": TablePreparer(dayfirst=columns.dayfirst)}
     auto, y = make_auto(y, **with_labels(given, y))

@@ -75,7 +75,7 @@ MAX_HOST_FACTOR_ELEMENTS = PRICES[True].room
 
 
 class LowRank:
-    """F, with as many columns as reduce the total cost.
+    """The factor F; columns are added while they reduce the total cost.
 
     Parameters
     ----------

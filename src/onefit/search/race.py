@@ -3,10 +3,10 @@
 Most of the time of a search goes into bandwidths that lose by far, and a sample of the rows shows
 that at a small part of the cost (benchmarks/results/svm_analysis.md). From ``MIN_ROWS`` rows on,
 every candidate is evaluated on a sample first, by the same splits. One whose score there is further
-below the best than ``MAX_STANDARD_ERRORS`` standard errors is left out: it has no score, its method
-in ``cv_results_`` is "left out", and its reason says what it scored on the sample. Scores are exact
-on the sample, too: limits of the influence series take half the time, but are too low by up to nine
-points where lam is small, and lose winners.
+below the best than ``MAX_LAG_IN_STANDARD_ERRORS`` standard errors is left out: it has no score, its
+method in ``cv_results_`` is "left out", and its reason says what it scored on the sample. Scores
+are exact on the sample, too: limits of the influence series take half the time, but are too low by
+up to nine points where lam is small, and lose winners.
 
 This is a statistical rule, no proof: the best candidate on few rows need not be the best on many.
 """
@@ -32,7 +32,7 @@ MIN_ROWS = 1000
 #: of the rows, and of fewer than FEW_ROWS in the sample a larger share
 SHARE, FEW_ROWS, SHARE_OF_FEW = 0.25, 1000, 0.5
 #: how far below the best a candidate may be, in standard errors of a good candidate's score
-MAX_STANDARD_ERRORS = 2.5
+MAX_LAG_IN_STANDARD_ERRORS = 2.5
 #: the share of the candidates that are good
 GOOD_SHARE = 0.1
 
@@ -85,7 +85,9 @@ def left_out(
     if not np.isfinite(scores).any():
         return {}
     best = float(np.nanmax(scores))
-    margin = MAX_STANDARD_ERRORS * _standard_error(scores, lap.cv_results_[f"se_test_{metric}"])
+    margin = MAX_LAG_IN_STANDARD_ERRORS * _standard_error(
+        scores, lap.cv_results_[f"se_test_{metric}"]
+    )
     reason = f"on a sample of {rows.size} rows it has {{:.4g}}, and the best candidate {best:.4g}"
     return {int(i): reason.format(scores[i]) for i in np.flatnonzero(scores < best - margin)}
 
