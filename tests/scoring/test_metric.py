@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn import metrics
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
+from onefit import KernelClassifier
 from onefit.features.scores import Scores, finished
 from onefit.rows.accumulate import Chunk
 from onefit.rows.survey import Survey
@@ -225,3 +226,11 @@ def test_streamed_rows_without_weight_and_without_bound(metric):
 def test_a_metric_for_another_task_is_refused():
     with pytest.raises(ValueError, match="task must be"):
         Metric("mine", "ranking", lambda y, u: u)
+
+
+def test_a_label_that_the_model_does_not_know_is_refused():
+    """Its place among the classes is that of another class, which would count as met."""
+    X = np.linspace(-1.0, 1.0, 40)[:, None]
+    model = KernelClassifier().fit(X, np.where(X[:, 0] > 0, "c", "a"))
+    with pytest.raises(ValueError, match=r"y has the label 'b', but the classes .* \['a', 'c'\]"):
+        ROW_METRICS[metrics.accuracy_score](model, X, np.where(X[:, 0] > 0, "b", "a"))

@@ -95,6 +95,19 @@ class Truth:
         return np.where(sizes[:, None] < 2, np.nan, found)
 
 
+def class_numbers(classes: Array, y: Any) -> Array:
+    """The number of the class of every label, refused where there is no such class."""
+    labels = np.asarray(y).ravel()
+    numbers = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    unknown = labels[classes[numbers] != labels]
+    if unknown.size:
+        raise ValueError(
+            f"y has the label {unknown.tolist()[0]!r}, but the classes of the fit are "
+            f"{classes.tolist()!r}; leave its rows out, or fit a model that knows it"
+        )
+    return numbers
+
+
 def identity(means: Array, variance: Array) -> Array:
     """The mean itself."""
     return means
@@ -196,7 +209,7 @@ class Metric:
         y = np.asarray(y)
         if self.task == "classification":
             u = np.asarray(estimator.decision_function(X), dtype=float)
-            y = np.searchsorted(estimator.classes_, y.ravel())
+            y = class_numbers(estimator.classes_, y)
         else:
             u = np.asarray(estimator.predict(X), dtype=float)
         w = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
