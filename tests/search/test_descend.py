@@ -171,3 +171,13 @@ def test_sparse_rows():
         search({"gamma": EACH, "lam": LAM}).fit(Z, Y).best_score_ for Z in (X, csr_array(X))
     )
     assert sparse == pytest.approx(dense, rel=1e-3)
+
+
+def test_a_journal_knows_the_metric_that_was_followed(tmp_path):
+    """Descents of one metric do not continue a search that chooses by the other."""
+    grid, noisy = {"gamma": GAMMA, "lam": [1e-3]}, Y + RANDOM.standard_t(1.5, size=90)
+    options = {"scoring": ["r2", "neg_mean_absolute_error"], "journal": tmp_path / "journal"}
+    search(grid, refit="r2", **options).fit(X, noisy)
+    again = search(grid, refit="neg_mean_absolute_error", **options).fit(X, noisy)
+    fresh = search(grid, refit="neg_mean_absolute_error", **options | {"journal": None})
+    assert again.best_params_ == fresh.fit(X, noisy).best_params_

@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
 from sklearn.utils.fixes import parse_version
 
 from onefit import KernelRegressor, KernelSearchCV
+from onefit.journal import JournalError
 
 X, y = make_friedman1(40, random_state=0)
 weights = np.random.default_rng(0).uniform(0.1, 5.0, 40)
@@ -87,3 +88,13 @@ def test_a_test_set_without_weight_is_refused():
     zero[:10] = 0.0
     with pytest.raises(ValueError, match="test rows of split 0 all have sample_weight 0"):
         KernelSearchCV(KernelRegressor(), GRID, cv=KFold(4)).fit(X, y, sample_weight=zero)
+
+
+def test_a_journal_of_other_weights_of_the_scorer_is_refused(tmp_path):
+    with sklearn.config_context(enable_metadata_routing=True):
+        machine = KernelRegressor().set_fit_request(sample_weight=False)
+        scorer = get_scorer("r2").set_score_request(sample_weight=True)
+        search = KernelSearchCV(machine, GRID, scoring=scorer, journal=tmp_path / "journal")
+        search.fit(X, y, sample_weight=weights)
+        with pytest.raises(JournalError, match="metadata of the scorers was"):
+            search.fit(X, y, sample_weight=weights**2)

@@ -126,7 +126,10 @@ def _moved(model: CandidateModel, params: dict[str, Any], index: int) -> Candida
 
 def _recalled(run: Runner, objective: Objective, start: dict[str, Any]) -> Descent:
     """A descent that the journal knows, or a new one for it to know."""
-    about = "descent " + describe([start, objective.estimator, objective.ranges, objective.how])
+    metric = objective.task.metric
+    about = "descent " + describe(
+        [start, objective.estimator, objective.ranges, objective.how, objective.usual, metric]
+    )
     known = run.recall(about)
     if known is None:
         x, known = _down(objective, objective.begin(start))

@@ -140,7 +140,7 @@ class RowsInMemory(HeldRows):
             methods = ", ".join(dict.fromkeys(one.method for one in found))
             return f"{jobs[place].kernel} by {methods}"
 
-        about = partial(fingerprint, search, self.X, self.y, self.given.weight, setup)
+        about = partial(fingerprint, search, self.X, self.given, setup.folds)
         run, outcomes = Runner(task, workers, search.journal, about), list[Outcome]()
         for _, found in followed(search, context, "kernel", len(jobs), run(jobs), words):
             outcomes += found

@@ -21,6 +21,7 @@ from onefit.heldout import METHODS
 from onefit.journal import Journal
 from onefit.kernels import as_rows
 from onefit.search.grid import CandidateModel, Job
+from onefit.search.inputs import FitInputs
 from onefit.search.outcome import Outcome, Task
 from onefit.search.workers import WorkerPlan, run_jobs
 
@@ -165,10 +166,13 @@ def data_words(X: Any, y: Any, folds: Folds) -> dict[str, str]:
     }
 
 
-def fingerprint(search: Any, X: Any, y: Any, weight: Any, setup: Any) -> dict[str, str]:
+def fingerprint(search: Any, X: Any, given: FitInputs, folds: Folds) -> dict[str, str]:
     """Everything but the candidates that the outcomes of a search depend on, in words, by name."""
-    about = data_words(X, y, setup.folds) | {
+    weight = given.weight
+    scored = {name: value for name, value in given.params.items() if value is not weight}
+    about = data_words(X, given.y, folds) | {
         "sample_weight": describe(weight if weight is None else np.asarray(weight)),
+        "metadata of the scorers": describe(scored),
         "estimator": type(search.estimator).__name__,
         "scoring": describe(search.scoring),
         "criterion": describe(search.criterion),
