@@ -211,7 +211,10 @@ class _State:
         if linalg.is_elsewhere(model.X_fit_):
             raise ValueError("the training rows are on a device; fit the model to NumPy arrays")
         if len(getattr(model, "_s_fit", ())) != model.X_fit_.shape[0]:
-            raise ValueError(f"this {name} does not hold its training targets; call fit first")
+            raise ValueError(
+                f"this {name} does not hold its training targets; call fit first (a model of "
+                "fit_per_target has a lam for each target, and cannot be updated)"
+            )
         state = _STATES.get(model)
         if state is None or state.coef is not model.dual_coef_:
             Y, s = model._Y_fit, model._s_fit

@@ -9,7 +9,7 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict
 from onefit.losses import Quantile
 from onefit.search import Interval
 
@@ -78,6 +78,23 @@ def test_what_has_no_lam_per_target(machine, options, words):
     search = KernelSearchCV(machine, {"lam": LAMS}, **options).fit(X, target)
     with pytest.raises(ValueError, match=words):
         search.fit_per_target(X, target)
+
+
+def test_a_model_with_several_lams_is_not_updated_with_one():
+    found = KernelSearchCV(KernelRegressor(), {"lam": LAMS}, cv=CV).fit(X, Y).fit_per_target(X, Y)
+    with pytest.raises(ValueError, match="a lam for each target, and cannot be updated"):
+        heldout_predict(found.estimator)
+    with pytest.raises(ValueError, match="a lam for each target, and cannot be updated"):
+        found.estimator.add_rows(X[:2], Y[:2])
+
+
+def test_one_target_has_the_fitted_attributes_of_a_fit():
+    machine, grid = KernelRegressor("huber", gamma=0.1), {"lam": LAMS}
+    found = KernelSearchCV(machine, grid, cv=CV).fit(X, y).fit_per_target(X, y)
+    fitted = machine.set_params(lam=found.lams[0]).fit(X, y)
+    assert found.estimator.intercept_ == pytest.approx(fitted.intercept_)
+    assert found.estimator.threshold_ == fitted.threshold_
+    np.testing.assert_allclose(found.estimator.dual_coef_, fitted.dual_coef_)
 
 
 def test_pipelines_are_refused():

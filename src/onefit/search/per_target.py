@@ -124,5 +124,7 @@ def _fit(model: Any, lams: Array, X: Any, y: Any, sample_weight: Any) -> None:
     model.lam, model.dual_coef_, model.intercept_ = lam, coef, intercept
     model.error_ = error
     model.support_ = np.flatnonzero(coef.any(axis=1))
-    model.n_support_ = np.array([model.support_.size], dtype=np.int32)
+    model._finish(problem.resolved.loss)
+    # add_rows, remove_rows and heldout_predict would fit every target with one lam
+    del model._Y_fit, model._s_fit
     model._to_device_of(X)
