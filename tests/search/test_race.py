@@ -153,3 +153,11 @@ def test_regressions_have_a_first_lap():
     found = fitted("huber", X, u, "race", grid, cv=3, refit=False)
     gone = found.cv_results_["method"] == "left out"
     np.testing.assert_array_equal(gone, found.cv_results_["param_gamma"] == 300.0)
+
+
+def test_splits_too_small_for_a_sample_leave_nothing_out():
+    """Half of four rows may be one, for which R^2 is undefined."""
+    X, u, _ = data(5, 1000)
+    grid = {"gamma": [0.3, 300.0], "lam": [1e-3]}
+    found = fitted("huber", X, u, "race", grid, cv=KFold(250), refit=False)
+    assert np.isfinite(found.cv_results_["mean_test_score"]).all()

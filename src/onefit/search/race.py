@@ -80,7 +80,10 @@ def left_out(
     lap.set_callbacks()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a sample that nobody asked for
-        lap.fit(*split_rows(planned.model, X, y, rows), **select_params(X, params, rows))
+        try:
+            lap.fit(*split_rows(planned.model, X, y, rows), **select_params(X, params, rows))
+        except ValueError:
+            return {}  # the splits, or the metric, need more rows than the sample has
     scores = np.asarray(lap.cv_results_[f"{lap.aggregate}_test_{metric}"], dtype=np.float64)
     if not np.isfinite(scores).any():
         return {}
