@@ -104,6 +104,17 @@ def test_sample_weights_of_the_kernel_estimator():
     compare(model, grid(), cv=3, fit={"kernelregressor__sample_weight": some})
 
 
+def test_a_class_without_weight_in_a_training_part_is_refused():
+    model = make_pipeline(StandardScaler(), KernelClassifier())
+    rare = np.flatnonzero(CLASSES == 0)[:3]
+    weights = np.where(CLASSES == 0, 0.0, 1.0)
+    weights[rare] = 1.0
+    cv = [(np.setdiff1d(np.arange(N), rare), rare)]
+    search = KernelSearchCV(model, {"kernelclassifier__lam": LAMS}, cv=cv)
+    with pytest.raises(ValueError, match="sample_weight is zero on every row of some class"):
+        search.fit(X, CLASSES, kernelclassifier__sample_weight=weights)
+
+
 def test_sample_weights_of_features():
     model = make_pipeline(StandardScaler(), KernelRegressor(approximation=Fourier(30)))
     compare(model, grid(), cv=3, fit={"kernelregressor__sample_weight": WEIGHTS})

@@ -107,6 +107,7 @@ def _predicted(setting: Setting, data: Preprocessed, split: int) -> list[TestVal
         rows = first._validate_X(data.X, ensure_min_samples=2)
         Y = first._code_targets(data.y, number_type(rows))
         s = check_weights(data.sample_weight, rows)
+        first._check_weighted(Y, s)
         test = first._validate_X(data.X_test, reset=False)
     except ValueError as error:
         raise StepError(
