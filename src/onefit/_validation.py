@@ -71,12 +71,13 @@ def first_not_finite(X: Any) -> tuple[int, int] | None:
 def check_weights(sample_weight: Any, X: Any) -> Array:
     """Sample weights as an array of ones by default; finite, not negative, not all zero."""
     n, dtype = X.shape[0], X.dtype if X.dtype == np.float32 else np.float64
-    if sample_weight is None or isinstance(sample_weight, numbers.Number):
-        s: Array = np.full(n, 1.0 if sample_weight is None else sample_weight, dtype=dtype)
-    else:
-        s = check_array(sample_weight, dtype=dtype, ensure_2d=False, input_name="sample_weight")
-    if s.ndim != 1:
-        raise ValueError(f"sample_weight must be 1D, a weight per row, got {s.ndim} dimensions")
+    if sample_weight is None:
+        return np.ones(n, dtype=dtype)
+    if np.ndim(sample_weight) != 1:
+        raise ValueError(
+            f"sample_weight must be 1D, a weight per row, got {np.ndim(sample_weight)} dimensions"
+        )
+    s: Array = check_array(sample_weight, dtype=dtype, ensure_2d=False, input_name="sample_weight")
     if s.shape != (n,):
         raise ValueError(f"sample_weight.shape == {s.shape}, expected {(n,)}!")
     if not s.any():

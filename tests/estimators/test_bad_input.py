@@ -68,6 +68,8 @@ def test_weights(make, task):
         make().fit(X, y, s[:-1])
     with pytest.raises(ValueError, match=r"[Ss]ample.weights? must be 1D"):
         make().fit(X, y, np.ones((30, 2)))
+    with pytest.raises(ValueError, match=r"sample_weight must be 1D.* got 0 dimensions"):
+        make().fit(X, y, 2.0)
     s[7] = -0.5
     with pytest.raises(
         ValueError, match=r"sample_weight must not be negative, found -0.5 in row 7"
