@@ -93,11 +93,9 @@ def heldout_predict(
         X, y = indexable(*(to_host(value, None, "") for value in (X, y)))
     folds = Folds.draw(cv, X, y, groups, classifier=is_classifier(model))
     check_training(folds, s, y, getattr(model, "classes_", None))
-    device = arrays_of(rows)
-    if isinstance(device, Device):
-        chosen, tiled = _on_device(chosen, model, Y, s, folds, device)
-    else:
-        chosen, tiled = _within_memory(chosen, model, Y, s, folds)
+    arrays = arrays_of(rows)
+    device = arrays if isinstance(arrays, Device) else None
+    chosen, tiled = _planned(chosen, model, Y, s, folds, device)
     form = ("tiles" if tiled else "held") if chosen.products_only else "matrix"
     if problem is None:
         problem = model._make_problem(rows, Y, s, form)
@@ -114,11 +112,13 @@ def make_method(method: str | HeldOutMethod) -> HeldOutMethod | None:
     return None if method == "auto" else METHODS[method]()
 
 
-def make_planned(work: plan.Workload, estimate: plan.Estimate) -> HeldOutMethod:
+def make_planned(
+    work: plan.Workload, estimate: plan.Estimate, device: Device | None = None
+) -> HeldOutMethod:
     """The method that a plan has chosen; an iteration may factor where there is room for it."""
     if work.features:
         return FEATURE_METHODS[estimate.method]()
-    if estimate.method != "iterative":
+    if estimate.method != "iterative" or device is not None:
         return METHODS[estimate.method]()
     needed = work.busy * plan.peak_bytes(work, "block")
     return Iterative(factor=needed <= plan.available_memory(work.busy))
@@ -163,46 +163,32 @@ def ridge_weights(folds: Folds, s: Array, scaling: str) -> int:
     return len(set(outside))
 
 
-def _within_memory(
-    method: HeldOutMethod | None, model: Any, Y: Array, s: Array, folds: Folds
+def _planned(
+    method: HeldOutMethod | None,
+    model: KernelEstimator,
+    Y: Array,
+    s: Array,
+    folds: Folds,
+    device: Device | None,
 ) -> tuple[HeldOutMethod, bool]:
-    """The method, or the cheapest one for None, and whether K is not to be held.
+    """The method, or the cheapest one for None, and whether K is not held.
 
-    Refused if it needs more memory than there is.
+    Refused if it needs more memory than there is, or is not computed on the device.
     """
-    work = _work(model, Y, s, folds)
-    if work.features:
-        planned = plan.choose(work, "auto" if method is None else method.name)
-        plan.check_memory(work, planned)
-        return make_planned(work, planned), False
-    if method is not None and not method.products_only:
-        plan.check_method(work, method.name)
-        return method, False
-    cheapest = plan.choose(work, "auto" if method is None else method.name)
-    plan.check_memory(work, cheapest)
-    return method or make_planned(work, cheapest), cheapest.tiled
-
-
-def _work(model: KernelEstimator, Y: Array, s: Array, folds: Folds) -> plan.Workload:
-    return replace(
+    work = replace(
         model._workload(Y, s),
         removed=tuple(rows.size for rows in folds.removed),
         ridges=ridge_weights(folds, s, model.scaling),
     )
-
-
-def _on_device(
-    method: HeldOutMethod | None, model: Any, Y: Array, s: Array, folds: Folds, device: Device
-) -> tuple[HeldOutMethod, bool]:
-    """The same on a device."""
-    work, room = _work(model, Y, s, folds), device.room()
-    if not work.features:
-        (method or METHODS["exact"]()).check(
-            Problem(device.empty((0, 0), Y.dtype), Y, s, model.spec().loss)
-        )
+    chosen = None if work.features else method
+    if device is None and chosen is not None and not chosen.products_only:
+        plan.check_method(work, chosen.name)
+        return chosen, False
+    if device is not None and not work.features:
+        empty = device.empty((0, 0), Y.dtype)
+        (chosen or METHODS["exact"]()).check(Problem(empty, Y, s, model.spec().loss))
+    room, where = (None, "") if device is None else (device.room(), repr(device))
     name = "auto" if method is None else method.name
     best = plan.choose(work, name, plan.backend_rates(device), room)
-    plan.check_memory(work, best, room, repr(device))
-    if work.features:
-        return make_planned(work, best), False
-    return method or METHODS[best.method](), best.tiled
+    plan.check_memory(work, best, room, where)
+    return chosen or make_planned(work, best, device), best.tiled

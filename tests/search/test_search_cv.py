@@ -237,6 +237,25 @@ def test_explain_runs_nothing(capsys):
 
 
 @pytest.mark.parametrize(
+    ("grid", "shown"),
+    [
+        (
+            [{"gamma": [0.1, 0.2, 0.3], "lam": [1e-3, 1e-2]}, {"kernel": ["linear"], "lam": [0.1]}],
+            ["3 kernels x 2 lambdas", "1 kernel x 1 lambda"],
+        ),
+        (
+            {"gamma": [0.1, 0.2], "fit_intercept": [True, False], "lam": [0.1]},
+            ["4 models on 2 kernels x 1 lambda"],
+        ),
+    ],
+)
+def test_explain_counts_every_model_once(grid, shown):
+    text = make(param_grid=grid).explain(X, y)
+    assert text.count("Plan: ") == len(shown)
+    assert all(f"Plan: {one}" in text for one in shown)
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"param_grid": {"gama": [1.0]}}, "did you mean 'gamma'"),

@@ -243,7 +243,7 @@ class Selection:
             seconds = STACK_SHARE * stages[0][1]
             stages.append(("average of the candidates", seconds, f"always{time}"))
         if self.fallback is not None:
-            alone = replace(work, lams=1, kernels=1, features=0)
+            alone = replace(work, lams=1, kernels=1, models=0, features=0)
             stages.append(("whole kernel, winner", plan.choose(alone).seconds, "if there is time"))
         rows = [[f"  {name}", duration(seconds), when] for name, seconds, when in stages]
         always = sum(seconds for _, seconds, when in stages if when.startswith("always"))

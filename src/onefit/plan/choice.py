@@ -52,7 +52,7 @@ def estimate(work: Workload, method: str, rates: Rates = HOST_RATES) -> Estimate
     nbytes = device_bytes(work, method) if rates.on_device else peak_bytes(work, method)
     return Estimate(
         method=method,
-        flops=work.kernels * cost.flops,
+        flops=work.repeats * cost.flops,
         nbytes=nbytes if rates.on_device else work.busy * nbytes,
         seconds=work.rounds * cost.seconds,
         tiled=work.tiled and not work.features,
@@ -67,16 +67,16 @@ def split_estimate(work: Workload, rates: Rates = HOST_RATES) -> Estimate:
     if work.features or work.given:
         one = fit_estimate(work, rates)
         seconds, nbytes = work.rounds * work.lams * one.seconds, peak_bytes(work, "fit")
-        flops = work.kernels * work.lams * one.flops
+        flops = work.repeats * work.lams * one.flops
         return replace(one, flops=flops, seconds=seconds, nbytes=work.busy * nbytes)
     cost = train_test(work, rates.at(work.threads, work.itemsize))
     nbytes = work.busy * peak_bytes(work, "train_test")
-    return Estimate("train_test", work.kernels * cost.flops, nbytes, work.rounds * cost.seconds)
+    return Estimate("train_test", work.repeats * cost.flops, nbytes, work.rounds * cost.seconds)
 
 
 def fit_estimate(work: Workload, rates: Rates = HOST_RATES) -> Estimate:
     """Expected cost of one fit to all rows, with the kernel and the loss of a workload."""
-    alone = replace(work, lams=1, removed=(), kernels=1, ridges=1, tiled=False)
+    alone = replace(work, lams=1, removed=(), kernels=1, models=0, ridges=1, tiled=False)
     if work.features:
         return estimate(alone, "refit", rates)
     names = ("block", "iterative") if work.quadratic else ("limit", "iterative")

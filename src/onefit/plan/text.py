@@ -114,7 +114,7 @@ def announce(works: Mapping[Workload, Estimate]) -> str:
     part = seconds * estimate(half, chosen.method).seconds / chosen.seconds
     advice.append(f"a random half of the rows ({duration(part)})")
     if work.kernels > 1:
-        advice.append(f"fewer kernels ({duration(seconds / work.kernels)} each)")
+        advice.append(f"fewer kernels ({duration(seconds / work.repeats)} each)")
     faster = ", or ".join(advice)
     return f"expected to take {duration(seconds)} by method {chosen.method!r}; faster: {faster}"
 
@@ -122,8 +122,11 @@ def announce(works: Mapping[Workload, Estimate]) -> str:
 def _title(work: Workload, where: str) -> str:
     small, large = min(work.removed, default=0), max(work.removed, default=0)
     removed = f"{small:,}" if small == large else f"{small:,} to {large:,}"
+    models = count(min(work.repeats, work.kernels), "kernel")
+    if work.repeats > work.kernels:
+        models = f"{work.repeats:,} models on {models}"
     parts = [
-        f"{count(work.kernels, 'kernel')} x {count(work.lams, 'lambda')} x "
+        f"{models} x {count(work.lams, 'lambda')} x "
         f"{count(work.folds, 'split')} ({removed} of {work.n:,} rows removed)",
         f"{count(work.targets, 'target')}",
         *([count(work.features, "feature")] if work.features else []),

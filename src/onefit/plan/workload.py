@@ -32,6 +32,8 @@ class Workload:
     quadratic : bool
         Whether one linear system solves it.
     kernels : int
+    models : int
+        Models of this kind on all kernels; 0 for one on each.
     workers : int
         Processes that share the kernels.
     threads : int
@@ -59,6 +61,7 @@ class Workload:
     loss: str = "squared"
     quadratic: bool = True
     kernels: int = 1
+    models: int = 0
     workers: int = 1
     threads: int = 1
     given: bool = False
@@ -81,9 +84,14 @@ class Workload:
         return max(1, min(self.workers, self.kernels))
 
     @property
+    def repeats(self) -> int:
+        """How often the work of one model on its kernel is done."""
+        return self.models or self.kernels
+
+    @property
     def rounds(self) -> int:
-        """Kernels that the busiest worker takes one after the other."""
-        return -(-self.kernels // self.busy)
+        """How often the busiest worker does it, one model after the other."""
+        return -(-self.repeats // self.busy)
 
     @cached_property
     def by_formula(self) -> Counter[int]:

@@ -173,7 +173,7 @@ def _works(
     counts: Counter[plan.Workload] = Counter()
     for one in models:
         load = replace(
-            one.estimator._workload(sample.Y, sample.s),
+            one.estimator._workload(one.spec.coding.columns(sample.Y), sample.s),
             n=rows,
             lams=len(one.lams),
             removed=(max(tests),),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,6 @@ from onefit.search.outcome import Outcome
 from onefit.search.race import racing
 from onefit.search.rows import Sample, arrange, compact
 from onefit.search.workers import WorkerPlan
-from onefit.spec import Spec
 
 Array = NDArray[Any]
 
@@ -356,67 +356,57 @@ def _plan(
     planned: list[Job] = []
     choices: list[MethodChoice] = []
     works: dict[plan.Workload, plan.Estimate] = {}
-    shared = _workload(sample, len(work), worker_plan)
-    ridges = cache(partial(_ridges, sample))
+    removed = tuple(rows.size for rows in sample.folds.removed)
     name = "auto" if chosen is None else chosen.name
     known = chosen is None or isinstance(chosen, METHODS.get(name, ()))
     rates, room = plan.backend_rates(device), None if device is None else device.room()
-    for job in work:
-        group, loads = [], []
-        for model in job.models:
-            spec = model.spec
-            problem = _outline(spec, sample, device if spec.approximation is None else None)
-            load = replace(
-                shared,
-                lams=len(model.lams),
-                ridges=ridges(spec.scaling, problem.s.tobytes()),
-                targets=problem.Y.shape[1],
-                loss=problem.loss.name,
-                quadratic=spec.quadratic,
-                features=spec.n_features(int(np.count_nonzero(problem.s))),
-            )
+
+    @cache
+    def ridges(scaling: str, weights: bytes) -> int:
+        return ridge_weights(sample.folds, np.frombuffer(weights, dtype=sample.s.dtype), scaling)
+
+    def outlined(model: CandidateModel) -> tuple[Problem, plan.Workload]:
+        """The problem of a model without its kernel matrix, and its workload."""
+        spec = model.spec
+        place = HOST if device is None or spec.approximation is not None else device
+        problem = spec.problem(place.empty((0, 0), sample.Y.dtype), sample.Y, sample.s)
+        load = replace(
+            model.estimator._workload(problem.Y, problem.s),
+            lams=len(model.lams),
+            removed=removed,
+            ridges=ridges(spec.scaling, problem.s.tobytes()),
+            kernels=len(work),
+            workers=worker_plan.workers,
+            threads=worker_plan.threads,
+            given=False,  # a search orders the rows of its own copy
+        )
+        return problem, load
+
+    outlines = [[outlined(model) for model in job.models] for job in work]
+    counts = Counter(load for some in outlines for _, load in some)
+    for job, some in zip(work, outlines, strict=True):
+        group, tiled = [], False
+        for model, (problem, load) in zip(job.models, some, strict=True):
+            load = replace(load, models=counts[load])
             if (known or load.features) and load not in works:
                 if device is not None and not load.features:
                     _check_method(chosen or METHODS["exact"](), criterion, problem)
                 # a criterion asks for K itself, and for n^3 operations on it
                 works[load] = plan.choose(load, name, rates, room, products=criterion is None)
-            loads.append(load)
-            if chosen is None and device is not None and not load.features:
-                method = METHODS[works[load].method]()
+            best = works.get(load)
+            if chosen is not None and not load.features:
+                method = chosen
             else:
-                method = (chosen if not load.features else None) or make_planned(load, works[load])
+                assert best is not None
+                method = make_planned(load, best, device)
             _check_method(method, criterion, problem)
             if load.features and isinstance(criterion, Own):
                 criterion.check_features(problem)
-            choices.append(MethodChoice(job.kernel, method.name, load.lams, works.get(load)))
+            choices.append(MethodChoice(job.kernel, method.name, load.lams, best))
             group.append(replace(model, method=method))
-        tiled = any(works[load].tiled for load in loads if load in works)
+            tiled |= best is not None and best.tiled
         planned.append(Job(job.kernel, tuple(group), tiled))
     return planned, choices, works
-
-
-def _workload(sample: Sample, kernels: int, worker_plan: WorkerPlan) -> plan.Workload:
-    """The workload common to all models."""
-    return plan.Workload(
-        n=sample.folds.n,
-        lams=1,
-        removed=tuple(rows.size for rows in sample.folds.removed),
-        ridges=1,
-        itemsize=sample.Y.dtype.itemsize,
-        kernels=kernels,
-        workers=worker_plan.workers,
-        threads=worker_plan.threads,
-    )
-
-
-def _outline(spec: Spec, sample: Sample, device: Device | None) -> Problem:
-    """The problem of a model, without a kernel matrix."""
-    empty = (device or HOST).empty((0, 0), sample.Y.dtype)
-    return spec.problem(empty, sample.Y, sample.s)
-
-
-def _ridges(sample: Sample, scaling: str, weights: bytes) -> int:
-    return ridge_weights(sample.folds, np.frombuffer(weights, dtype=sample.s.dtype), scaling)
 
 
 def _check_method(method: HeldOutMethod, criterion: CriterionLike | None, problem: Problem) -> None:
