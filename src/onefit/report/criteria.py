@@ -23,7 +23,7 @@ from onefit.kernels import Geometry, number_type
 from onefit.problem import Problem
 from onefit.report.facts import Facts
 from onefit.scoring.aggregate import standard_error
-from onefit.search.criterion import CriterionLike, get_criterion
+from onefit.search.criterion import CriterionLike, evaluate, get_criterion
 from onefit.search.grid import CandidateModel, candidate_models, jobs
 
 Array = NDArray[Any]
@@ -136,7 +136,7 @@ def criterion_values(
 def _evaluate(criterion: CriterionLike, evidence: Evidence) -> tuple[Array, list[str]]:
     """Values and reasons by lam; infinite, with a warning, where the kernel does not fit."""
     try:
-        return criterion.evaluate(evidence)
+        return evaluate(criterion, evidence)
     except ValueError as error:
         warnings.warn(f"{error}; these candidates are left out", stacklevel=3)
         size = len(evidence.lams)

@@ -8,7 +8,7 @@ values, and returns one number per lambda, the smaller the better, with a reason
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,11 +19,10 @@ from onefit.criteria import CRITERIA
 from onefit.criteria.base import Criterion as Own
 from onefit.criteria.evidence import Evidence
 from onefit.linalg import LinAlgError
-from onefit.problem import Problem
 
 Array = NDArray[Any]
 
-__all__ = ["CRITERIA", "CriterionLike", "get_criterion"]
+__all__ = ["CRITERIA", "CriterionLike", "evaluate", "get_criterion"]
 
 
 @runtime_checkable
@@ -47,37 +46,24 @@ class CriterionLike(Protocol):
 def get_criterion(criterion: str | CriterionLike) -> CriterionLike | None:
     """The criterion behind a name or an object; None stands for the cross-validated score."""
     if isinstance(criterion, CriterionLike):
-        return criterion if isinstance(criterion, Own) else _Guarded(criterion)
+        return criterion
     check_choice("criterion", criterion, CRITERIA)
     return CRITERIA[criterion]
 
 
-@dataclass(frozen=True)
-class _Guarded:
-    """A criterion of the caller's: where its numerics fail, the candidates get +inf and a reason.
+def evaluate(criterion: CriterionLike, evidence: Evidence) -> tuple[Array, list[str]]:
+    """Values and reasons of a criterion; +inf and a reason where the numerics of others fail.
 
-    A kernel matrix on a device is copied to the host for it.
-
-    The package's own criteria see to that themselves, lambda by lambda.
+    The package's own criteria see to that themselves, lambda by lambda. Others are written for
+    NumPy arrays, so that a kernel matrix on a device is copied to the host for them.
     """
-
-    criterion: CriterionLike
-
-    @property
-    def name(self) -> str:
-        return self.criterion.name
-
-    def check(self, problem: Problem) -> None:
-        if hasattr(self.criterion, "check"):
-            self.criterion.check(problem)
-
-    def evaluate(self, evidence: Evidence) -> tuple[Array, list[str]]:
-        size, problem = len(evidence.lams), evidence.problem
-        if not problem.K.arrays.on_host:
-            # whoever wrote it knows NumPy's arrays
-            problem = replace(problem, K=np.asarray(problem.K))
-            evidence = replace(evidence, problem=problem)
-        try:
-            return self.criterion.evaluate(evidence)
-        except (LinAlgError, FloatingPointError) as error:
-            return np.full(size, np.inf), [str(error)] * size
+    if isinstance(criterion, Own):
+        return criterion.evaluate(evidence)
+    problem = evidence.problem
+    if not problem.K.arrays.on_host:
+        evidence = replace(evidence, problem=replace(problem, K=np.asarray(problem.K)))
+    try:
+        return criterion.evaluate(evidence)
+    except (LinAlgError, FloatingPointError) as error:
+        size = len(evidence.lams)
+        return np.full(size, np.inf), [str(error)] * size

@@ -27,9 +27,10 @@ from onefit.linalg import LinAlgError, arrays_of, is_elsewhere
 from onefit.linalg.device import Device
 from onefit.problem import Problem
 from onefit.search.continuous import brackets
+from onefit.search.criterion import evaluate
 from onefit.search.grid import CandidateModel, Job
 from onefit.search.outcome import Outcome, Task
-from onefit.search.rows import Sample
+from onefit.search.rows import FoldedSample
 
 __all__ = ["run_job"]
 
@@ -58,7 +59,7 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
     return outcomes
 
 
-def _device_errors(job: Job, sample: Sample) -> AbstractContextManager[Any]:
+def _device_errors(job: Job, sample: FoldedSample) -> AbstractContextManager[Any]:
     """A context in which a device that runs out of memory raises an error with advice."""
     arrays = arrays_of(sample.X)
     if not isinstance(arrays, Device):
@@ -66,7 +67,7 @@ def _device_errors(job: Job, sample: Sample) -> AbstractContextManager[Any]:
     return arrays.within_memory(f"{job.kernel!r} on {sample.folds.n} rows")
 
 
-def _matrix(job: Job, sample: Sample, geometry: Geometry | None) -> Any:
+def _matrix(job: Job, sample: FoldedSample, geometry: Geometry | None) -> Any:
     """The kernel matrix: by tiles, kept or not, for methods that need its products only."""
     approximation = job.models[0].spec.approximation
     if approximation is not None:
@@ -105,7 +106,7 @@ def _evaluate(
         outcome = Outcome.of(task, model, held, method.name)
         if task.criterion is not None:
             evidence = Evidence(problem, job.kernel, tuple(lams), held.each(), kept)
-            criterion, remarks = task.criterion.evaluate(evidence)
+            criterion, remarks = evaluate(task.criterion, evidence)
             reasons = [a or b for a, b in zip(outcome.reasons, remarks, strict=True)]
             outcome = replace(outcome, criterion=criterion, reasons=reasons)
         return replace(
