@@ -467,16 +467,16 @@ def test_what_is_small_is_not_asked_about(monkeypatch):
         raise AssertionError("the system was asked")
 
     monkeypatch.setattr(psutil, "virtual_memory", ask)
-    plan.check_fit(Workload(1000, 1, ()))
+    plan.check_method(Workload(1000, 1, ()), "fit")
     plan.check_method(kfold(1000, 5, 1), "eigen")
     with pytest.raises(AssertionError, match="asked"):
-        plan.check_fit(Workload(3000, 1, ()))
+        plan.check_method(Workload(3000, 1, ()), "fit")
 
 
 def test_a_fit_and_a_named_method_are_refused_with_advice(one_gib):
     work = kfold(12_000, 5, 1)
     with pytest.raises(MemoryError, match=r"a fit to n=12000 rows needs 2.15 GiB .*at most 8192"):
-        plan.check_fit(replace(work, removed=()))
+        plan.check_method(replace(work, removed=()), "fit")
     with pytest.raises(MemoryError, match=r"method 'block' on n=12000 rows .*float32"):
         plan.check_method(work, "block")
     # of a method that is not known, K alone is; of one that has it, nothing

@@ -42,6 +42,7 @@ from onefit.kernels import (
 )
 from onefit.kernels.on_device import points_of
 from onefit.losses import Loss
+from onefit.plan.matrices import DEVICE_BLOCK_MATRICES
 from onefit.problem import Problem, Solution
 from onefit.spec import LabelCoding, Spec, TargetCoding
 from onefit.updates import UpdatesRows
@@ -50,8 +51,6 @@ __all__ = ["SCALINGS", "KernelEstimator"]
 
 SCALINGS = ("mean", "total")
 
-#: matrices of n rows that a factor on a device takes
-HELD = 5
 #: fitted attributes that describe rows and targets, not a solution
 DATA_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "classes_", "_y_ndim")
 
@@ -220,7 +219,7 @@ class KernelEstimator(UpdatesRows, NestedParams):
         X, Y, s = self._check_data(X, y, sample_weight)
         if linalg.is_elsewhere(X):
             return self._make_problem(X, Y, s, self._device_form(X, Y.dtype))
-        plan.check_fit(self._workload(Y, s))
+        plan.check_method(self._workload(Y, s), "fit")
         return self._make_problem(X, Y, s)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Loss:
@@ -228,24 +227,17 @@ class KernelEstimator(UpdatesRows, NestedParams):
         X, Y, s = self._check_data(X, y, sample_weight)
         self._check_weighted(Y, s)
         if linalg.is_elsewhere(X):
-            return self._fit_on_device(X, Y, s)
-        if self.approximation is not None:
-            plan.check_fit(self._workload(Y, s))
-            return self._solve(self._make_problem(X, Y, s))
+            device: Any = linalg.arrays_of(X)
+            with device.within_memory(f"a fit to {X.shape[0]} rows"):
+                return self._solve(self._make_problem(X, Y, s, self._device_form(X, Y.dtype)))
         solver, form = plan.choose_fit(self._workload(Y, s), self.solver)
         return self._solve(self._make_problem(X, Y, s, form), solver)
-
-    def _fit_on_device(self, X: Any, Y: Array, s: Array) -> Loss:
-        """A fit where X is: by factors, or by iteration where these are too large."""
-        device: Any = linalg.arrays_of(X)
-        with device.within_memory(f"a fit to {X.shape[0]} rows"):
-            return self._solve(self._make_problem(X, Y, s, self._device_form(X, Y.dtype)))
 
     def _device_form(self, X: Any, dtype: Any) -> str:
         """Whether a kernel matrix and its factors fit on a device."""
         device: Any = linalg.arrays_of(X)
-        held = HELD * X.shape[0] ** 2 * dtype.itemsize <= device.room()
-        return "held" if held else "tiles"
+        nbytes = DEVICE_BLOCK_MATRICES * X.shape[0] ** 2 * dtype.itemsize
+        return "held" if nbytes <= device.room() else "tiles"
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
         """Rows, targets and weights, checked; nothing of the size of K is made yet."""

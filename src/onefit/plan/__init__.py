@@ -16,30 +16,26 @@ from onefit.plan.matrices import peak_bytes
 from onefit.plan.memory import (
     available_memory,
     check_bytes,
-    check_fit,
     check_memory,
     check_method,
     choose_fit,
 )
-from onefit.plan.rates import CUDA_RATES, HOST_RATES, Rates, backend_rates
+from onefit.plan.rates import CUDA_RATES, backend_rates
 from onefit.plan.text import Explanation, announce, explain, explain_splits
 from onefit.plan.workload import Estimate, Workload
 
 __all__ = [
     "CUDA_RATES",
-    "HOST_RATES",
     "Deadline",
     "Estimate",
     "Explanation",
     "OutOfTime",
-    "Rates",
     "Workload",
     "announce",
     "available_memory",
     "backend_rates",
     "candidates",
     "check_bytes",
-    "check_fit",
     "check_memory",
     "check_method",
     "choose",

@@ -21,7 +21,6 @@ from onefit.plan.workload import Estimate, Workload
 __all__ = [
     "available_memory",
     "check_bytes",
-    "check_fit",
     "check_memory",
     "check_method",
     "choose_fit",
@@ -70,17 +69,12 @@ def _refuse_on_device(work: Workload, estimate: Estimate, room: float, where: st
 def check_method(work: Workload, method: str) -> None:
     """Raise MemoryError, with advice, if a method would exceed the memory available.
 
-    Small workloads are not looked at.
+    Small workloads are not checked. ``method`` "fit" is one fit.
     """
-    _ask(work, f"method {method!r} on", work.busy * peak_bytes(work, method))
-
-
-def check_fit(work: Workload) -> None:
-    """Raise MemoryError, with advice, if one fit would exceed the memory available.
-
-    Small fits are not looked at.
-    """
-    _ask(work, "a fit to", peak_bytes(work, "fit"))
+    nbytes = work.busy * peak_bytes(work, method)
+    if not _is_small(nbytes):
+        what = "a fit to" if method == "fit" else f"method {method!r} on"
+        _check(work, what, nbytes, available_memory(work.busy))
 
 
 def check_bytes(work: Workload, nbytes: float, what: str) -> None:
@@ -89,7 +83,7 @@ def check_bytes(work: Workload, nbytes: float, what: str) -> None:
     Parameters
     ----------
     work : Workload
-        Small ones are not looked at.
+        Small ones are not checked.
     nbytes : float
     what : str
         What needs them: a function that works on the whole kernel matrix.
@@ -103,8 +97,8 @@ def choose_fit(work: Workload, solver: str = "auto") -> tuple[str, str]:
 
     "auto" factors a matrix where that is quick and there is room for it, and iterates otherwise.
     """
-    if solver not in ("auto", "iterative"):
-        check_fit(work)
+    if work.features or solver not in ("auto", "iterative"):
+        check_method(work, "fit")
         return solver, "matrix"
     nbytes = peak_bytes(work, "fit")
     if solver == "auto" and _is_small(nbytes):
@@ -116,11 +110,6 @@ def choose_fit(work: Workload, solver: str = "auto") -> tuple[str, str]:
         return "iterative", "held"
     _check(work, "a fit to", peak_bytes(replace(work, tiled=True), "iterative"), room)
     return "iterative", "tiles"
-
-
-def _ask(work: Workload, what: str, nbytes: float) -> None:
-    if not _is_small(nbytes):
-        _check(work, what, nbytes, available_memory(work.busy))
 
 
 def _check(
