@@ -23,7 +23,7 @@ from onefit.gram import Gram, as_gram
 from onefit.kernels import Bank, Gaussian, Kernel, named_kernel
 from onefit.linalg import arrays_of
 from onefit.search.continuous import Interval
-from onefit.search.rows import Sample
+from onefit.search.rows import FoldedSample
 from onefit.spec import Spec
 
 __all__ = ["Bandwidths", "Direction", "Mixture", "make_direction"]
@@ -36,11 +36,11 @@ class Bandwidths:
     ----------
     estimator : KernelEstimator
         Whose kernel takes a gamma.
-    sample : Sample
+    sample : FoldedSample
     interval : Interval
     """
 
-    def __init__(self, estimator: Any, sample: Sample, interval: Interval) -> None:
+    def __init__(self, estimator: Any, sample: FoldedSample, interval: Interval) -> None:
         self.estimator, self.sample = estimator, sample
         self.each = interval.per_feature
         self.columns = int(sample.X.shape[1]) if self.each else 1
@@ -90,10 +90,10 @@ class Mixture:
     ----------
     bank : Bank
         Its kernels know the rows (:meth:`Bank.settled`).
-    sample : Sample
+    sample : FoldedSample
     """
 
-    def __init__(self, bank: Bank, sample: Sample) -> None:
+    def __init__(self, bank: Bank, sample: FoldedSample) -> None:
         self.bank = bank
         n, m = sample.folds.n, len(bank.kernels)
         _check_room(n, m)
@@ -132,7 +132,7 @@ class Mixture:
 Direction = Bandwidths | Mixture
 
 
-def make_direction(estimator: Any, sample: Sample, ranges: dict[str, Any]) -> Direction:
+def make_direction(estimator: Any, sample: FoldedSample, ranges: dict[str, Any]) -> Direction:
     """The variables of an interval for gamma, or of a bank."""
     if "kernel" in ranges:
         return Mixture(ranges["kernel"], sample)

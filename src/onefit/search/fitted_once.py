@@ -21,9 +21,8 @@ from onefit.search.all_rows import Optimism, all_rows_of
 from onefit.search.in_memory import HeldRows, RowsInMemory
 from onefit.search.inputs import check_settings
 from onefit.search.outcome import values_of
-from onefit.search.pipeline import Setting
+from onefit.search.pipeline import Setting, Work, run_unit
 from onefit.search.pipeline_rows import PipelineRows, outcomes_of
-from onefit.search.pipeline_units import Work, run_unit
 from onefit.search.preprocess import preprocess_all
 from onefit.search.setup import set_up
 

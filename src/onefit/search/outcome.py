@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -15,7 +15,7 @@ from onefit.heldout import HeldOut, HeldOutPath
 from onefit.scoring.aggregate import aggregate
 from onefit.search.criterion import CriterionLike
 from onefit.search.grid import CandidateModel
-from onefit.search.rows import Sample
+from onefit.search.rows import FoldedSample
 from onefit.search.scorers import Scoring
 
 __all__ = ["LEFT_OUT", "Outcome", "Task", "values_of"]
@@ -30,7 +30,7 @@ class Task:
 
     Attributes
     ----------
-    sample : Sample
+    sample : FoldedSample
     scoring, pooled : Scoring
         By split; of all test rows at once, if the aggregate wants that.
     how : str
@@ -40,7 +40,7 @@ class Task:
         The score to choose by, where there is one.
     """
 
-    sample: Sample
+    sample: FoldedSample
     scoring: Scoring
     pooled: Scoring | None
     how: str
@@ -118,9 +118,8 @@ class Outcome:
             return parts[0]
         sizes = [len(one.reasons) for one in parts]
         arrays: dict[str, Any] = {
-            one.name: np.concatenate([getattr(part, one.name) for part in parts])
-            for one in fields(cls)
-            if isinstance(getattr(parts[0], one.name), np.ndarray)
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in parts[0]._arrays()
         }
         return replace(
             parts[0],
@@ -142,12 +141,12 @@ class Outcome:
             scores={name: one[places] for name, one in self.scores.items()},
             pooled={name: one[places] for name, one in self.pooled.items()},
             reasons=[self.reasons[i] for i in places],
-            criterion=None if self.criterion is None else self.criterion[places],
-            **{
-                name: getattr(self, name)[places]
-                for name in ("values", "exact", "error", "moved", "steps")
-            },
+            **{name: one[places] for name, one in self._arrays().items()},
         )
+
+    def _arrays(self) -> dict[str, Any]:
+        """The arrays with a row per lambda, by name."""
+        return {name: one for name, one in vars(self).items() if isinstance(one, np.ndarray)}
 
     def heldout(self, index: int, folds: Folds) -> HeldOut:
         """The held-out values of a candidate, over the splits in the caller's order."""

@@ -1,27 +1,57 @@
 """A search over pipelines: preprocessing is fitted in every training part.
 
-Candidates that share their preprocessing are one *setting*. A setting and a split are one unit of
+Candidates that share their preprocessing are one *setting*. A setting and a split are one *unit* of
 work: the steps are fitted once, to the training rows; every kernel of the setting has one matrix
 on training and test rows, made from distances that all of its gammas share; and all lams of a
 kernel share one decomposition or path (onefit.heldout.train_test). So k decompositions per kernel
 replace k fits per kernel and lam, and every score is that of an honest refit: gamma="scale",
-class weights and widths of a loss come from the training rows too, as in GridSearchCV.
+class weights and widths of a loss come from the training rows too, as in GridSearchCV. A finished
+unit is kept in the journal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass, replace
+import json
+import warnings
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from onefit._describe import describe
-from onefit.search.grid import CandidateModel, candidate_models, settings
-from onefit.search.preprocess import kernel_estimator, kernel_path, with_stand_in
+from onefit._indexing import n_rows
+from onefit._validation import check_weights
+from onefit.estimators.unused import UnusedParameterWarning
+from onefit.folds import Folds
+from onefit.heldout.train_test import TestValues, predict_test
+from onefit.journal import Journal
+from onefit.kernels import Geometry, is_objects, number_type
+from onefit.linalg import LinAlgError
+from onefit.proof.certificate import EXACT_TOLERANCE
+from onefit.proof.norms import target_scale
+from onefit.search.grid import CandidateModel, candidate_models, jobs, settings
+from onefit.search.preprocess import (
+    Preprocessed,
+    StepError,
+    kernel_estimator,
+    kernel_path,
+    preprocess,
+    with_stand_in,
+)
+from onefit.search.workers import MAX_UNINTERRUPTIBLE_ROWS, WorkerPlan, in_turn, in_workers
 
-__all__ = ["Setting", "settings_of"]
+Array = NDArray[Any]
+
+__all__ = ["Found", "Setting", "Work", "run_unit", "run_units", "settings_of"]
+
+#: rows up to which the distances of a split are kept for all of its kernels
+MAX_KEPT_DISTANCE_ROWS = 6000
 
 
 @dataclass(frozen=True)
@@ -112,3 +142,204 @@ def _setting(search: Any, found: list[dict[str, Any]], indices: list[int], prefi
     ]
     stand_in = with_stand_in(whole)
     return Setting(stand_in, group, describe(stand_in), indices, own)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What every unit needs.
+
+    Attributes
+    ----------
+    X, y : all rows
+    params : metadata of the fits
+    folds : Folds
+    error_score : "raise" or a number
+    """
+
+    X: Any = field(repr=False)
+    y: Any = field(repr=False)
+    params: dict[str, Any] = field(repr=False)
+    folds: Folds
+    error_score: Any = "raise"
+
+
+@dataclass(frozen=True)
+class Found:
+    """Values of one split by the models of one setting.
+
+    Attributes
+    ----------
+    values : list of TestValues, one per candidate
+    weighted : bool
+        Whether the kernel estimator was given sample weights.
+    failed : str
+        Why the steps could not be fitted; empty if they could.
+    seconds : float
+    """
+
+    values: list[TestValues]
+    weighted: bool
+    failed: str
+    seconds: float
+
+
+def run_unit(work: Work, unit: tuple[Setting, int]) -> Found:
+    """Fit the steps of a setting to the training part of a split, and predict its test rows."""
+    start, (setting, split) = perf_counter(), unit
+    train, test = work.folds.train[split], work.folds.test[split]
+    try:
+        data = preprocess(setting.estimator, work.X, work.y, work.params, train, test, split)
+        with warnings.catch_warnings():
+            # a grid may pair a kernel with parameters of another
+            warnings.simplefilter("ignore", UnusedParameterWarning)
+            values = _predicted(setting, data, split)
+    except StepError as error:
+        if isinstance(work.error_score, str):
+            raise
+        empty = [TestValues.empty(len(one.lams), test.size, 1) for one in setting.models]
+        return Found(empty, False, str(error), perf_counter() - start)
+    return Found(values, data.sample_weight is not None, "", perf_counter() - start)
+
+
+def _predicted(setting: Setting, data: Preprocessed, split: int) -> list[TestValues]:
+    """Values of the test rows by every model of a setting."""
+    first = clone(setting.models[0].estimator)
+    try:
+        rows = first._validate_X(data.X, ensure_min_samples=2)
+        Y = first._code_targets(data.y, number_type(rows))
+        s = check_weights(data.sample_weight, rows)
+        first._check_weighted(Y, s)
+        test = first._validate_X(data.X_test, reset=False)
+    except ValueError as error:
+        raise StepError(
+            f"{type(first).__name__} cannot use what the steps return on split {split}: {error}"
+        ) from error
+    found: dict[tuple[int, ...], TestValues] = {}
+    ready = []
+    for candidate in setting.models:
+        one = replace(candidate, estimator=clone(candidate.estimator))
+        one.estimator._copy_data_attributes(first)
+        if one.spec.precomputed or one.spec.approximation is not None or is_objects(rows):
+            found[one.indices] = _by_fits(one, data, Y, s)
+        else:
+            ready.append(one)
+    if ready:
+        found |= _on_kernels(ready, rows, test, Y, s)
+    values = [found[candidate.indices] for candidate in setting.models]
+    return [_back(data, one) for one in values] if data.wrappers else values
+
+
+def _on_kernels(
+    ready: list[CandidateModel], rows: Any, test: Any, Y: Array, s: Array
+) -> dict[tuple[int, ...], TestValues]:
+    """Values of models with a kernel matrix, one for all that share a kernel."""
+    work = sorted(jobs(ready, rows, Y, s), key=lambda job: job.kernel.metrics)
+    m = test.shape[0]
+    sparse = sp.issparse(rows) or sp.issparse(test)
+    both = sp.csr_array(sp.vstack([rows, test])) if sparse else np.concatenate([rows, test])
+    geometry = Geometry(both, keep=len(work) > 1 and both.shape[0] <= MAX_KEPT_DISTANCE_ROWS)
+    # targets of test rows are not used
+    Y = np.asfortranarray(np.concatenate([Y, np.repeat(Y[:1], m, axis=0)]))
+    s = np.concatenate([s, np.zeros(m, dtype=s.dtype)])
+    found = {}
+    for job in work:
+        K = job.kernel.matrix(geometry)
+        for candidate in job.models:
+            problem = candidate.spec.problem(K, Y, s, definite=job.kernel.definite)
+            values = predict_test(problem, np.array(candidate.lams))
+            # training rows of weight zero come before the test rows
+            found[candidate.indices] = replace(values, values=values.values[:, -m:])
+        del K, problem  # before the next one takes their memory
+    return found
+
+
+def _by_fits(candidate: CandidateModel, data: Preprocessed, Y: Array, s: Array) -> TestValues:
+    """A fit per lam, where there is no kernel matrix of the test rows."""
+    columns = candidate.spec.coding.columns(Y)
+    unit = EXACT_TOLERANCE * float(target_scale(columns, s).min())
+    parts = []
+    for lam in candidate.lams:
+        model = clone(candidate.estimator).set_params(lam=lam)
+        try:
+            model.fit(data.X, data.y, sample_weight=data.sample_weight)
+            values = np.asarray(model._decision(data.X_test), dtype=np.float64)
+        except (LinAlgError, FloatingPointError) as error:
+            shape = 1, n_rows(data.X_test), columns.shape[1]
+            parts.append(TestValues.empty(*shape, str(error)))
+            continue
+        bound = np.array([float(model.error_)])
+        steps = np.array([int(np.max(model.n_iter_))], dtype=np.intp)
+        parts.append(TestValues(values[None], bound, bound <= unit, steps, [""]))
+    return TestValues.stack(parts)
+
+
+def _back(data: Preprocessed, found: TestValues) -> TestValues:
+    """Values in the units of the targets that the search was given.
+
+    The bound goes through a monotone inverse: the ends of a value's interval are transformed too.
+    """
+    values: list[Array | None] = []
+    error = found.error.copy()
+    for i, (u, reason) in enumerate(zip(found.values, found.reasons, strict=True)):
+        if reason:
+            values.append(None)
+            continue
+        at = data.back(u)
+        if np.isfinite(error[i]):
+            with np.errstate(all="ignore"):
+                ends = [np.abs(data.back(u + e) - at).max() for e in (-error[i], error[i])]
+            error[i] = float(np.max(ends))
+        values.append(at)
+    shape = next((one.shape for one in values if one is not None), found.values.shape[1:])
+    none = np.full(shape, np.nan)
+    stacked = np.stack([none if one is None else one for one in values])
+    return replace(found, values=stacked, error=error)
+
+
+def run_units(
+    work: Work, group: list[Setting], worker_plan: WorkerPlan, journal: Journal | None
+) -> Iterator[tuple[int, Found]]:
+    """Yield (place, values) of every unit, those of the journal first; places go split by split."""
+    units = [(setting, split) for setting in group for split in range(len(work.folds))]
+    left: list[int] = []
+    for place, unit in enumerate(units):
+        known = None if journal is None else _recall(journal, *unit)
+        if known is None:
+            left.append(place)
+        else:
+            yield place, known
+    if not left:
+        return
+    if journal is not None:
+        journal.check_writable()
+    todo = [units[place] for place in left]
+    apart = worker_plan.workers > 1 or work.folds.n > MAX_UNINTERRUPTIBLE_ROWS
+    runs = (in_workers if apart else in_turn)(worker_plan, partial(run_unit, work), todo)
+    for done, found in runs:
+        setting, split = units[left[done]]
+        if journal is not None and not found.failed:
+            for candidate, values in zip(setting.models, found.values, strict=True):
+                lams = list(candidate.lams)
+                entry = lams, values, found.weighted
+                journal.write(_key(setting, candidate, split), entry, part=json.dumps(lams))
+        yield left[done], found
+
+
+def _key(setting: Setting, candidate: CandidateModel, split: int) -> str:
+    words = candidate.spec.words()
+    del words["lam"]
+    return json.dumps([setting.words, split, words])
+
+
+def _recall(journal: Journal, setting: Setting, split: int) -> Found | None:
+    """A unit from the journal, if it has all of its lams."""
+    values, weighted = [], False
+    for candidate in setting.models:
+        parts: dict[float, TestValues] = {}
+        for lams, known, with_weights in journal.read(_key(setting, candidate, split)):
+            weighted |= bool(with_weights)
+            parts |= {lam: known.take([i]) for i, lam in enumerate(lams)}
+        if not all(lam in parts for lam in candidate.lams):
+            return None
+        values.append(TestValues.stack([parts[lam] for lam in candidate.lams]))
+    return Found(values, weighted, "", 0.0)

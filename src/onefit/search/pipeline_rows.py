@@ -27,8 +27,7 @@ from onefit.search.grid import CandidateModel
 from onefit.search.in_memory import HeldRows, fit_winner, followed
 from onefit.search.inputs import FitInputs, route
 from onefit.search.outcome import Outcome, Task
-from onefit.search.pipeline import Setting, settings_of
-from onefit.search.pipeline_units import Found, Work, run_units
+from onefit.search.pipeline import Found, Setting, Work, run_units, settings_of
 from onefit.search.preprocess import (
     kernel_estimator,
     kernel_path,
@@ -36,7 +35,7 @@ from onefit.search.preprocess import (
     weight_name,
 )
 from onefit.search.resume import data_words
-from onefit.search.rows import Sample
+from onefit.search.rows import FoldedSample
 from onefit.search.setup import Setup, draw_folds
 from onefit.search.workers import WorkerPlan
 
@@ -157,14 +156,14 @@ def set_up_pipeline(search: Any, X: Any, y: Any, split_params: Any) -> Setup:
             one.estimator._copy_data_attributes(model)
     worker_plan = WorkerPlan.from_n_jobs(search.n_jobs, len(group) * len(folds), n_rows(X))
     rows = np.zeros((n_rows(X), 1))  # kernels see the rows of a split only
-    sample = Sample(rows, Y, s, folds)
+    sample = FoldedSample(rows, Y, s, folds)
     models = [one for setting in group for one in setting.models]
     works = _works(models, sample, worker_plan)
     return Setup(candidates, model, group, [], folds, sample, worker_plan, works)
 
 
 def _works(
-    models: list[CandidateModel], sample: Sample, worker_plan: WorkerPlan
+    models: list[CandidateModel], sample: FoldedSample, worker_plan: WorkerPlan
 ) -> dict[plan.Workload, plan.Estimate]:
     """The distinct workloads of all splits and kernel estimators, with what they will cost."""
     folds = sample.folds

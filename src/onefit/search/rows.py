@@ -20,11 +20,11 @@ from onefit.folds import Folds
 
 Array = NDArray[Any]
 
-__all__ = ["Sample", "arrange", "compact"]
+__all__ = ["FoldedSample", "arrange", "compact"]
 
 
 @dataclass(frozen=True)
-class Sample:
+class FoldedSample:
     """Rows, targets, weights and splits, in one order."""
 
     X: Any = field(repr=False)
@@ -43,9 +43,11 @@ def _pack(sets: Sequence[Indices]) -> tuple[Indices, Indices]:
     return np.concatenate(sets), np.cumsum([rows.size for rows in sets])
 
 
-def _unpack(X: Any, Y: Array, s: Array, n: int, removed: Any, test: Any, disjoint: Array) -> Sample:
+def _unpack(
+    X: Any, Y: Array, s: Array, n: int, removed: Any, test: Any, disjoint: Array
+) -> FoldedSample:
     sets = [np.split(rows, ends[:-1]) for rows, ends in (removed, test)]
-    return Sample(X, Y, s, Folds.from_removed(n, sets[0], sets[1], disjoint.tolist()))
+    return FoldedSample(X, Y, s, Folds.from_removed(n, sets[0], sets[1], disjoint.tolist()))
 
 
 def compact(folds: Folds) -> Folds:
@@ -55,11 +57,11 @@ def compact(folds: Folds) -> Folds:
     return Folds.from_removed(folds.n, folds.removed, list(folds.test), disjoint)
 
 
-def arrange(X: Any, Y: Array, s: Array, folds: Folds, precomputed: bool) -> Sample:
+def arrange(X: Any, Y: Array, s: Array, folds: Folds, precomputed: bool) -> FoldedSample:
     """Permute everything so that the rows that a split removes are adjacent, where they can be."""
     order = _adjacent(folds)
     if np.array_equal(order, np.arange(folds.n)):
-        return Sample(X, Y, s, folds)
+        return FoldedSample(X, Y, s, folds)
     place = np.empty_like(order)
     place[order] = np.arange(folds.n)
     moved = Folds.from_removed(
@@ -69,7 +71,7 @@ def arrange(X: Any, Y: Array, s: Array, folds: Folds, precomputed: bool) -> Samp
         folds.disjoint,
     )
     X = X[np.ix_(order, order)] if precomputed else X[order]
-    return Sample(X, np.asfortranarray(Y[order]), s[order], moved)
+    return FoldedSample(X, np.asfortranarray(Y[order]), s[order], moved)
 
 
 def _adjacent(folds: Folds) -> Indices:

@@ -40,7 +40,7 @@ from onefit.search.grid import (
 )
 from onefit.search.outcome import Outcome
 from onefit.search.race import racing
-from onefit.search.rows import Sample, arrange, compact
+from onefit.search.rows import FoldedSample, arrange, compact
 from onefit.search.workers import WorkerPlan
 
 Array = NDArray[Any]
@@ -74,7 +74,7 @@ class Setup(PlannedSearch):
     ----------
     candidates, model, jobs, choices : see :class:`onefit.search.grid.PlannedSearch`
     folds : Folds in the caller's order
-    sample : Sample in the order of work
+    sample : FoldedSample in the order of work
         Of pipelines without rows: kernels see what the steps make of those of a split.
     worker_plan : WorkerPlan
     works : the distinct workloads that the cost model knows, with what they are to cost
@@ -84,7 +84,7 @@ class Setup(PlannedSearch):
     """
 
     folds: Folds
-    sample: Sample = field(repr=False)
+    sample: FoldedSample = field(repr=False)
     worker_plan: WorkerPlan
     works: dict[plan.Workload, plan.Estimate]
     ranges: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -220,7 +220,7 @@ def set_up(
     if any(one.estimator.approximation is not None for one in group):
         _check_features(search)
         # landmarks are drawn by the numbers that rows have
-        sample = Sample(rows, Y, s, folds)
+        sample = FoldedSample(rows, Y, s, folds)
     else:
         sample = arrange(rows, Y, s, folds, precomputed)
     criterion = get_criterion(search.criterion)
@@ -348,7 +348,7 @@ def _plan(
     work: list[Job],
     chosen: HeldOutMethod | None,
     criterion: CriterionLike | None,
-    sample: Sample,
+    sample: FoldedSample,
     worker_plan: WorkerPlan,
     device: Device | None,
 ) -> tuple[list[Job], list[MethodChoice], dict[plan.Workload, plan.Estimate]]:
