@@ -10,6 +10,7 @@ from dataclasses import fields, is_dataclass
 from types import CellType, CodeType
 from typing import Any
 
+import joblib
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
@@ -30,6 +31,8 @@ def describe(value: Any, above: tuple[int, ...] = ()) -> str:
         return _describe_array(value)
     if hasattr(value, "to_numpy") and hasattr(value, "shape"):  # a data frame or one of its columns
         return inside(value.to_numpy())
+    if _keeps_its_fit(value):
+        return f"{type(value).__name__}({joblib.hash(value)})"
     if isinstance(value, BaseEstimator):
         return f"{type(value).__name__}({inside(value.get_params(deep=False))})"
     if is_dataclass(value) and not isinstance(value, type):
@@ -48,6 +51,12 @@ def describe(value: Any, above: tuple[int, ...] = ()) -> str:
     if hasattr(value, "__qualname__"):
         return _describe_function(value, inside)
     return _describe_object(value, inside)
+
+
+def _keeps_its_fit(value: Any) -> bool:
+    """Whether a clone is fitted as the estimator is, like one in a FrozenEstimator."""
+    clones = getattr(type(value), "__sklearn_clone__", BaseEstimator.__sklearn_clone__)
+    return clones is not BaseEstimator.__sklearn_clone__
 
 
 def _describe_function(value: Any, inside: Callable[[Any], str]) -> str:

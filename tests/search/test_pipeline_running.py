@@ -4,6 +4,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -150,3 +152,14 @@ def test_many_rows_are_searched_in_another_process(model):
     assert Counting.fits == before  # not in this one
     name = "mean_test_score"
     np.testing.assert_array_equal(found.cv_results_[name], expected.cv_results_[name])
+
+
+def test_a_journal_knows_what_frozen_steps_were_fitted_to(tmp_path):
+    """They are not fitted again, and have the same parameters."""
+    one, other = (
+        make_pipeline(FrozenEstimator(PCA(1).fit(X[:, columns])), KernelRegressor())
+        for columns in ([0, 1, 2, 3], [3, 2, 1, 0])
+    )
+    KernelSearchCV(one, GRID, cv=3, journal=tmp_path / "journal").fit(X, Y)
+    again = KernelSearchCV(other, GRID, cv=3, journal=tmp_path / "journal").fit(X, Y)
+    assert again.best_score_ == KernelSearchCV(other, GRID, cv=3).fit(X, Y).best_score_
