@@ -23,7 +23,7 @@ __all__ = [
     "shorten",
 ]
 
-MISSING = ("None", "nan", "NaT", "<NA>")
+MISSING_TEXTS = ("None", "nan", "NaT", "<NA>")
 #: largest number of characters of a text in a table
 MAX_CELL = 60
 #: numbers outside this range have an exponent
@@ -97,7 +97,7 @@ def shorten(text: Any, most: int = 24) -> str:
 
 def cell(value: Any, plain: bool = False) -> str:
     """A value of the user's table: dates without an empty time, ids and years as they are."""
-    if str(value) in MISSING:
+    if str(value) in MISSING_TEXTS:
         return "–"
     if hasattr(value, "isoformat") or isinstance(value, np.datetime64):
         return str(value).replace("T", " ").removesuffix(" 00:00:00")

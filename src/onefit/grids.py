@@ -32,6 +32,7 @@ from sklearn.utils.multiclass import type_of_target
 from onefit._validation import check_choice
 from onefit.kernels import KERNELS, Geometry, Polynomial, resolve_kernel, takes_gamma
 from onefit.kernels.distances import as_points
+from onefit.problem import SCALINGS
 
 Array = NDArray[Any]
 
@@ -44,7 +45,6 @@ LAMS_ICML = tuple(2.0**i for i in range(-7, 3))
 #: ICML 2014, section 5
 TAUS_ICML = tuple(2.0**i for i in range(-6, 9))
 STYLES = ("quantiles", "powers")
-SCALINGS = ("mean", "total")
 #: ranks of the distances among 500
 _RANKS = (1, 50, 100, 150, 200, 250, 300, 400, 450, 500)
 _PAIRS = 500

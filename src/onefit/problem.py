@@ -34,7 +34,10 @@ from onefit.losses.base import Loss, loss_of, resolved
 from onefit.losses.pairs import InPairs
 from onefit.proof.norms import Norms, target_scale
 
-__all__ = ["Columns", "Problem", "Solution"]
+__all__ = ["SCALINGS", "Columns", "Problem", "Solution"]
+
+#: what the weights of the rows are divided by: their sum over the training part, or nothing
+SCALINGS = ("mean", "total")
 
 
 @dataclass(frozen=True)

@@ -43,13 +43,11 @@ from onefit.kernels import (
 from onefit.kernels.on_device import points_of
 from onefit.losses import Loss
 from onefit.plan.matrices import DEVICE_BLOCK_MATRICES
-from onefit.problem import Problem, Solution
+from onefit.problem import SCALINGS, Problem, Solution
 from onefit.spec import LabelCoding, Spec, TargetCoding
 from onefit.updates import UpdatesRows
 
-__all__ = ["SCALINGS", "KernelEstimator"]
-
-SCALINGS = ("mean", "total")
+__all__ = ["KernelEstimator"]
 
 #: fitted attributes that describe rows and targets, not a solution
 DATA_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "classes_", "_y_ndim")

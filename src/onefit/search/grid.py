@@ -274,7 +274,7 @@ def candidate_models(estimator: Any, found: Sequence[dict[str, Any]]) -> list[Ca
 
 def _model(fresh: Any, found: Sequence[dict[str, Any]], indices: list[int]) -> CandidateModel:
     lams = np.empty(len(indices))
-    model = _set(fresh, clone(found[indices[0]], safe=False))
+    model = copy(fresh).set_params(**clone(found[indices[0]], safe=False))
     for place, index in enumerate(indices):
         model.lam = found[index].get("lam", fresh.lam)
         model._check_parameters()
@@ -282,16 +282,6 @@ def _model(fresh: Any, found: Sequence[dict[str, Any]], indices: list[int]) -> C
     model.spec()  # refuses what a loss does not know
     order = np.argsort(-lams, kind="stable")
     return CandidateModel(model, tuple(lams[order].tolist()), tuple(indices[i] for i in order))
-
-
-def _set(fresh: Any, params: dict[str, Any]) -> Any:
-    """A model with these parameters, whose names are known."""
-    model = copy(fresh)
-    if any("__" in name for name in params):
-        return model.set_params(**params)
-    for name, value in params.items():
-        setattr(model, name, value)
-    return model
 
 
 def jobs(found: Iterable[CandidateModel], X: Any, Y: Array, s: Array) -> list[Job]:

@@ -1,4 +1,4 @@
-"""The sample as a search sees it: checked once, rows of a fold side by side, splits made small.
+"""The sample as a search sees it: rows of a fold side by side, splits as complements.
 
 Held-out methods want the rows that a split removes to be adjacent. A search permutes the sample
 once, before any kernel matrix is built, so that no kernel matrix need ever be permuted. The splits
@@ -8,7 +8,6 @@ numbers in the same places as without the permutation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,23 +30,6 @@ class FoldedSample:
     Y: Array = field(repr=False)
     s: Array = field(repr=False)
     folds: Folds
-
-    def __reduce__(self) -> Any:
-        """Splits travel to a worker as a few arrays, not as thousands."""
-        removed, test = _pack(self.folds.removed), _pack(self.folds.test)
-        disjoint = np.array(self.folds.disjoint)
-        return _unpack, (self.X, self.Y, self.s, self.folds.n, removed, test, disjoint)
-
-
-def _pack(sets: Sequence[Indices]) -> tuple[Indices, Indices]:
-    return np.concatenate(sets), np.cumsum([rows.size for rows in sets])
-
-
-def _unpack(
-    X: Any, Y: Array, s: Array, n: int, removed: Any, test: Any, disjoint: Array
-) -> FoldedSample:
-    sets = [np.split(rows, ends[:-1]) for rows, ends in (removed, test)]
-    return FoldedSample(X, Y, s, Folds.from_removed(n, sets[0], sets[1], disjoint.tolist()))
 
 
 def compact(folds: Folds) -> Folds:

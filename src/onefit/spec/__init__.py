@@ -111,7 +111,3 @@ class Spec:
         found["kernel"] = named_kernel(self.kernel)
         found |= {one.name: getattr(self.coding, one.name) for one in fields(self.coding)}
         return {name: describe(value) for name, value in found.items()}
-
-    def ridge(self, lam: float, weight: float) -> float:
-        """Lambda of training rows with this total weight."""
-        return lam if self.scaling == "total" else lam * weight
