@@ -137,3 +137,13 @@ def test_one_standard_error_is_of_scores_alone():
 def test_r2_of_leave_one_out_is_refused_with_advice():
     with pytest.raises(ValueError, match=r"undefined on a test set of one row.*pooled"):
         KernelSearchCV(KernelRegressor(), GRID, cv=LeaveOneOut()).fit(X, y)
+
+
+def test_one_standard_error_reads_gammas_of_the_kernel_alone():
+    table = {"mean_test_score": np.zeros(3), "se_test_score": np.ones(3)}
+    steps = [
+        {"rbf__gamma": g, "svm__gamma": h, "svm__lam": 1.0} for g, h in ((1, 3), (3, 1), (2, 2))
+    ]
+    assert one_standard_error(table | {"params": steps}) == 1
+    kernels = [{"kernel__gamma": gamma} for gamma in (None, 2.0, 1.0)]
+    assert one_standard_error(table | {"params": kernels}) == 2

@@ -60,8 +60,10 @@ def one_standard_error(results: dict[str, Any], metric: str = "score") -> int:
         )
     near = np.flatnonzero(scores >= scores[best] - errors[best])
     params = [results["params"][i] for i in near]
-    lams = _numbers(params, "lam", -np.inf)
-    gammas = _numbers(params, "gamma", np.inf)
+    named = (key for one in results["params"] for key in one if key.rpartition("__")[2] == "lam")
+    step = next(named, "lam").removesuffix("lam")  # of a pipeline, which may have other gammas
+    lams = _numbers(params, step, "lam", -np.inf)
+    gammas = _numbers(params, step, "gamma", np.inf)
     return int(near[np.lexsort((near, gammas, -lams))[0]])
 
 
@@ -70,11 +72,12 @@ def is_one_standard_error(refit: Any) -> bool:
     return getattr(refit, "func", refit) is one_standard_error
 
 
-def _numbers(params: list[dict[str, Any]], name: str, missing: float) -> Array:
-    """A parameter of each candidate, in a pipeline under the name of its last step."""
+def _numbers(params: list[dict[str, Any]], step: str, name: str, missing: float) -> Array:
+    """A parameter of each candidate, of the step whose parameters begin with ``step``."""
     found = np.full(len(params), missing)
     for i, one in enumerate(params):
         for key, value in one.items():
-            if key.rpartition("__")[2] == name and not isinstance(value, str):
+            own = key.startswith(step) and key.rpartition("__")[2] == name
+            if own and np.asarray(value).dtype.kind in "fiu":
                 found[i] = np.mean(value)
     return found
