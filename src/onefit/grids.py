@@ -81,7 +81,7 @@ def bandwidths(X: Any, metric: str = "euclidean", random_state: Any = 0) -> Arra
     found = found[found > 0.0]
     if found.size == 0:
         raise ValueError(
-            "all rows of X that were looked at are equal; there is no bandwidth to find"
+            "all rows of X in the sample are equal, so that no bandwidth can be computed"
         )
     ranks = np.ceil(np.array(_RANKS) / _PAIRS * found.size).astype(int)
     chosen = found[ranks - 1]

@@ -46,7 +46,7 @@ __all__ = ["KernelSearchCV"]
 
 
 def _can_predict(search: Any) -> bool:
-    """Whether there is a winner that predicts, or will be; else an AttributeError that says why."""
+    """Whether a winner will be fitted, and predicts; an AttributeError with the reason if not."""
     if not search.refit:
         raise AttributeError(
             f"this {type(search).__name__} has refit=False, so no winner is fitted to all rows; "
@@ -170,7 +170,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     headline_: Any = NotKept()
     #: held-out values of every candidate, of rows in memory
     _heldouts: list[HeldOut]
-    #: a limit of time to keep, set by whoever has one for the length of a fit
+    #: a limit of time, set for the length of a fit
     _deadline: Deadline | None = None
 
     def __init__(

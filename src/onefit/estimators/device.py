@@ -1,7 +1,7 @@
 """Between host and device: data to the host, rows and fitted models to a device.
 
-Validation, splits, grids and scores look at every row once and use NumPy arrays; X goes to the
-device once, in the order of work (onefit.search.setup), and only results come back.
+Validation, splits, grids and scores use NumPy arrays on the host. X is copied to the device once,
+in the order of work (onefit.search.setup), and only results are copied back.
 """
 
 from __future__ import annotations

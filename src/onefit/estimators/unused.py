@@ -1,8 +1,8 @@
 """A ``gamma`` that does nothing: a warning when it is set, an error when it is searched.
 
-``gamma`` does nothing with a linear kernel or with one that has a gamma of its own. Whoever sets or
-searches it has something else in mind than what will be computed. Parameters that a loss, a kernel
-or an approximation does not have are refused where they are set
+``gamma`` does nothing with a linear kernel or with one that has a gamma of its own, so setting or
+searching it is a mistake. Parameters that a loss, a kernel or an approximation does not have are
+refused where they are set
 (:mod:`onefit.estimators.components`).
 """
 

@@ -1,4 +1,4 @@
-"""The method to take: the fastest of those that fit the loss and the memory."""
+"""The choice of a method: the fastest of those that fit the loss and the memory."""
 
 from __future__ import annotations
 
@@ -102,10 +102,9 @@ def choose(
 ) -> Estimate:
     """The estimate of the method to use.
 
-    A ``method`` that is named is taken. "auto" takes the fastest exact method that fits into the
-    memory available (asked of the system when None), or the smallest where none fits: it is
-    :func:`check_memory` that refuses. ``products`` says whether products with K are all that is
-    needed.
+    "auto" is the fastest exact method that fits into the memory available (that of the system when
+    None), or the smallest if none fits, which :func:`check_memory` then refuses. ``products`` is
+    whether nothing but products with K is needed.
     """
     if work.features:
         return estimate(work, feature_method(method, work.quadratic), rates)
@@ -127,7 +126,7 @@ def choose(
 
 
 def _iterated(work: Workload) -> bool:
-    """Whether an iteration may be chosen: below some rows it is no faster, only less sure."""
+    """Whether an iteration may be chosen."""
     return work.n >= MIN_ITERATED_ROWS and not work.one_row_each
 
 

@@ -1,9 +1,9 @@
 """A limit of time that is kept by the clock, whatever the plan expected.
 
-Rates are fixed, so a plan may be off by some factor on a given machine. What has run so far tells
-the factor (``pace``): it only guards the limit, and never decides between methods. A stage asks
-before it begins whether it fits into the time that is left; a search asks between kernels, and an
-iteration between steps.
+Rates are fixed, so a plan may be off by some factor on a given machine. The factor is estimated
+from what has run (``pace``), and used for the limit alone, never to choose between methods. The
+limit is checked before each stage, between the kernels of a search, and between the steps of an
+iteration.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Deadline:
         return max(0.0, self.begun + self.allowed - monotonic())
 
     def observe(self, planned: float, spent: float) -> None:
-        """Compare what was spent with what was planned; a tenth of a second says little."""
+        """Set the pace from a stage, unless it took less than a tenth of a second."""
         if planned > 0.0 and spent > 0.1:
             self.pace = spent / planned
 
@@ -72,9 +72,9 @@ class Deadline:
     def over(self, search: Any, optional: bool = False, whole: bool = False) -> Iterator[None]:
         """Make a search check the deadline between kernels.
 
-        One that is optional raises OutOfTime once there is no time left, and so does one with the
-        whole kernel where its first kernel shows that the rest cannot be done; any other continues
-        with the kernels it has.
+        With ``optional``, OutOfTime is raised once no time is left; with ``whole``, also if the
+        first kernel took so long that the others cannot be done. Otherwise the search ends with the
+        kernels that are done.
         """
         self._optional, self._whole, self.cut = optional, whole, ""
         search._deadline, self._started = self, monotonic()

@@ -1,4 +1,4 @@
-"""Peak memory of each held-out method, for one kernel, as the code of ``onefit.heldout`` stands.
+"""Peak memory of each held-out method, for one kernel, as ``onefit.heldout`` computes it.
 
 In units of n^2 numbers, K among them.
 """
@@ -114,9 +114,9 @@ def _fit(work: Workload) -> float:
 def _fit_alone(work: Workload) -> float:
     """K and a matrix that its factor overwrites; beside straight pieces, K on the other points too.
 
-    Less than :func:`_fit`, which has room for the eigenvalues where rounding spoils a factor: what
-    may well succeed is not refused. Rows that are removed leave a part of K, which is copied. The
-    certificate of a fit in single precision has a copy of K in double precision.
+    Less than :func:`_fit`, which includes the eigenvalues that are computed where rounding spoils a
+    factor: a fit that will probably succeed is not refused. Where rows are removed, the rest of K
+    is copied. The certificate of a fit in single precision has a copy of K in double precision.
     """
     each = 2.0 if active_share(work) == 1.0 else 3.0
     if not work.removed:

@@ -1,7 +1,7 @@
-"""The memory that is really available, and a refusal with advice before any is taken.
+"""The memory that is available, and a refusal with advice before any is allocated.
 
-The machine's free memory is not all there is to it: a container's control group sets a limit of its
-own, and so may the process (RLIMIT_AS). :func:`onefit.config.set_config` sets another limit.
+The least of the machine's free memory, what a container's control group allows, and what the
+limit of the process (RLIMIT_AS) leaves; or the limit of :func:`onefit.config.set_config`.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def one_standard_error(results: dict[str, Any], metric: str = "score") -> int:
 
 
 def is_one_standard_error(refit: Any) -> bool:
-    """Whether a search chooses by :func:`one_standard_error`, be it for a metric of several."""
+    """Whether ``refit`` is :func:`one_standard_error`, or a partial of it that names a metric."""
     return getattr(refit, "func", refit) is one_standard_error
 
 

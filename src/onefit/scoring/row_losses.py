@@ -11,11 +11,11 @@ From the statistics of the rows of every candidate follow, without another predi
 
       standard error^2 = (B - 1) / B sum_b (theta_b - mean theta)^2;
 
-- the *optimism* of the winner, whose score is the best of many on the same rows. Draw as many rows
-  as there are, with repetition; take the candidate that is best on them; look at its score on the
-  rows that were not drawn. The mean over draws is what a winner chosen so scores on rows that did
-  not choose it (bootstrap bias corrected cross-validation; Tsamardinos, Greasidou and Borboudakis,
-  Machine Learning 107, 2018), and the optimism is what the best score lies above it.
+- the *optimism* of the winner, whose score is the best of many on the same rows. Draw n of the n
+  rows, with repetition; take the candidate with the best score on them; compute its score on the
+  rows that were not drawn. The mean of these over many draws estimates the score of such a winner
+  on rows that did not choose it (bootstrap bias corrected cross-validation; Tsamardinos, Greasidou
+  and Borboudakis, Machine Learning 107, 2018). The optimism is the best score minus this mean.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ __all__ = ["RowLosses", "jackknife_error", "optimism_of_splits"]
 
 #: draws of rows for the optimism; its own noise is then a tenth of the spread of one draw
 BOOTSTRAP_DRAWS = 100
-#: rows beyond which each is drawn separately
+#: rows beyond which the count of each is drawn independently
 MIN_POISSON_ROWS = 200_000
-#: the counts of a Poisson distribution of mean one that 2^16 equally likely numbers stand for
+#: quantiles of a Poisson distribution of mean one, at the midpoints of 2^16 equal intervals
 POISSON = np.searchsorted(
     np.cumsum(np.exp(-1.0) / np.array([factorial(k) for k in range(12)])),
     (np.arange(2**16) + 0.5) / 2**16,
 ).astype(np.uint8)
-#: numbers of a block of draws
+#: elements of a block of draws
 MAX_DRAW_ELEMENTS = 2**24
 
 
@@ -193,8 +193,8 @@ def _without(values: Array, blocks: Array, B: int, how: Any = np.add) -> Array:
 def _draws(n: int, times: int, random: np.random.Generator) -> Array:
     """How often each of n things is drawn in n draws with repetition, (times, n).
 
-    Of very many, as many as a Poisson distribution of mean one says, each by itself: counts that
-    add up to n on average only, for a tenth of the time.
+    Beyond ``MIN_POISSON_ROWS`` things the counts are independent, from a Poisson distribution of
+    mean one: their sum is n on average only, in a tenth of the time.
     """
     if n > MIN_POISSON_ROWS:
         return POISSON[random.integers(POISSON.size, size=(times, n), dtype=np.uint16)]

@@ -1,13 +1,13 @@
 """Steps of a pipeline fitted once, to all rows: ``method="all_rows"``, and its effect on the score.
 
-A scaler or an imputer that is fitted to all rows knows a little of the held-out ones. In return a
-kernel has one matrix for all splits, and their held-out predictions come from one fit to all rows.
-How much the score gains by it is measured: the winner is evaluated once more with its steps fitted
-in every training part, and :class:`Optimism` holds both scores. That is the gain of one candidate.
-It does not bound that of the others, and the honest score of the winner is still that of a winner.
+A scaler or an imputer that is fitted to all rows has seen the held-out ones, so that the score is
+a little too high. In return a kernel has one matrix for all splits, and their held-out predictions
+come from one fit to all rows. The increase of the score is measured for the winner: it is evaluated
+once more with its steps fitted in every training part, and :class:`Optimism` holds both scores. The
+increase of other candidates may differ, and the second score is still that of the best of many.
 
-Steps that use the target gain too much for that (selecting columns of noise, encoding a column of
-many values by the mean target), and are refused: the steps are fitted without the target.
+Steps that use the target are refused: the steps are fitted without it. With it, the increase would
+be large (selecting columns of noise, encoding a column of many values by the mean target).
 """
 
 from __future__ import annotations

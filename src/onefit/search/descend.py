@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Descent", "descend"]
 
-#: descents for each kind of model with many parameters, and with one gamma; the relative gain of
-#: a step that ends one (benchmarks/gradient.py)
+#: descents for each kind of model with many parameters, and with one gamma; the relative decrease
+#: by a step below which a descent ends (benchmarks/gradient.py)
 STARTS_OF_MANY_PARAMETERS, STARTS_OF_ONE_GAMMA, MIN_RELATIVE_GAIN = 3, 1, 1e-4
 
 
 @dataclass(frozen=True)
 class Descent:
-    """One way down.
+    """One descent.
 
     Attributes
     ----------
     start, end : dict
         Parameters, lam among them.
     first, last : float
-        What was minimised, there and here; on the splits that were watched, if any were.
+        Value of the objective at start and end; with early stopping, on the watched splits.
     steps : int
         Evaluations of value and gradient.
     converged : bool
@@ -125,7 +125,7 @@ def _moved(model: CandidateModel, params: dict[str, Any], index: int) -> Candida
 
 
 def _recalled(run: Runner, objective: Objective, start: dict[str, Any]) -> Descent:
-    """A descent that the journal knows, or a new one for it to know."""
+    """A descent from the journal, or a new one, which is then kept there."""
     metric = objective.task.metric
     about = "descent " + describe(
         [start, objective.estimator, objective.ranges, objective.how, objective.usual, metric]

@@ -1,4 +1,4 @@
-"""What a descent may change: bandwidths, or the weights of a bank of kernels.
+"""The variables of a descent: bandwidths, or the weights of a bank of kernels.
 
 A direction turns the variables of an optimiser into a kernel and lam, and the derivative by the
 kernel matrix, sum_k left_k' dK right_k, into one by the variables. The last variable is log lam.
@@ -52,7 +52,7 @@ class Bandwidths:
         return np.asarray(np.log(np.broadcast_to(candidate["gamma"], self.columns)))
 
     def params(self, x: Array) -> dict[str, Any]:
-        """The parameters of an estimator that variables stand for."""
+        """Parameters of an estimator from variables."""
         return {"gamma": np.exp(x) if self.each else float(np.exp(x[0]))}
 
     def matrix(self, x: Array) -> Gram:
@@ -89,7 +89,7 @@ class Mixture:
     Parameters
     ----------
     bank : Bank
-        Its kernels know the rows (:meth:`Bank.settled`).
+        With kernels resolved on the rows (:meth:`Bank.settled`).
     sample : FoldedSample
     """
 
@@ -128,7 +128,7 @@ class Mixture:
         return np.asarray(v / self._length(v))
 
 
-#: what a few numbers tell kernels apart by
+#: the parameters of a kernel as variables
 Direction = Bandwidths | Mixture
 
 

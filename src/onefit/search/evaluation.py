@@ -1,4 +1,4 @@
-"""The rows of a search, wherever they lie: what a fit asks of them.
+"""The interface between ``KernelSearchCV.fit`` and the rows of a search, wherever these are.
 
 ``KernelSearchCV.fit`` is the same for all rows: set up, check, evaluate, tabulate, choose, refit.
 What differs is where the rows are, and a :class:`SearchRows` knows that:
@@ -28,7 +28,7 @@ __all__ = ["NotKept", "SearchRows"]
 
 
 class SearchRows(ABC):
-    """The rows of a search: checked when it is made, then evaluated, then asked for the rest.
+    """The rows of a search: checked when made, then evaluated, then asked for the results.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class SearchRows(ABC):
 
 
 class NotKept:
-    """A fitted attribute that, where it is missing, says why; one that is set hides this."""
+    """A fitted attribute whose absence has a reason, which the AttributeError names."""
 
     def __set_name__(self, owner: Any, name: str) -> None:
         self.name = name

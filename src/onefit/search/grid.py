@@ -111,15 +111,17 @@ class CandidateModel:
 
 @dataclass(frozen=True)
 class Job:
-    """Models that share a kernel matrix, or the features that stand for it."""
+    """Models that share a kernel matrix, or the features that replace it."""
 
     kernel: Kernel
     models: tuple[CandidateModel, ...]
     tiled: bool = False
 
-    def without(self, gone: Container[int]) -> Job:
-        """The job less some candidates; models that lose all of theirs go with them."""
-        models = (model.take([i for i in model.indices if i not in gone]) for model in self.models)
+    def without(self, dropped: Container[int]) -> Job:
+        """The job without some candidates, and without models that lose all of theirs."""
+        models = (
+            model.take([i for i in model.indices if i not in dropped]) for model in self.models
+        )
         return replace(self, models=tuple(model for model in models if model.indices))
 
 
@@ -131,7 +133,7 @@ class PlannedSearch:
     ----------
     candidates : list of dict
     model : estimator
-        The first of them, which knows columns, classes and targets; it stands for all in scoring.
+        The first of them, with columns, classes and targets; used in scoring for all of them.
     jobs : list
         Models that share work: of :class:`Job`, or of :class:`onefit.search.pipeline.Setting`.
     choices : list of MethodChoice
@@ -197,7 +199,7 @@ def settings(param_grid: Any, n_iter: int | None, random_state: Any) -> list[dic
         if drawn:
             raise ValueError(
                 f"param_grid has a distribution for {drawn[0]!r}, which a grid cannot exhaust; "
-                "say with n_iter how many candidates to draw, or give a list of values"
+                "set n_iter, the number of candidates to draw, or give a list of values"
             )
         return list(ParameterGrid(param_grid))
     if not isinstance(n_iter, numbers.Integral) or isinstance(n_iter, bool) or n_iter < 1:

@@ -1,4 +1,4 @@
-"""What a search is given beside X and y: settings, scorers, and metadata for whoever asks."""
+"""Inputs of a search other than X and y: settings, scorers and metadata."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def check_settings(search: Any) -> None:
         check_accepted(search.estimator, "KernelSearchCV")
         if all_rows_of(search.method):
             raise ValueError(
-                "method='all_rows' is for a Pipeline, and says where its steps are fitted; "
+                "method='all_rows' fits the steps of a Pipeline to all rows; "
                 f"{type(search.estimator).__name__} has no steps, leave it out"
             )
     check_choice("aggregate", search.aggregate, AGGREGATES)
@@ -98,7 +98,7 @@ def resolve_scorers(search: Any) -> Any:
 
 
 def check_refit(search: Any, names: Collection[str]) -> None:
-    """Refuse a search over several metrics that does not say which of them chooses."""
+    """Refuse a search over several metrics whose ``refit`` names none of them."""
     refit = search.refit
     if refit is False or callable(refit) or (isinstance(refit, str) and refit in names):
         return

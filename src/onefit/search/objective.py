@@ -1,6 +1,6 @@
-"""What a descent minimises: cross-validation made smooth, and what keeps it from over-fitting.
+"""The objective of a descent: a smooth cross-validation error, and restraints on over-fitting.
 
-A smooth function of held-out values stands for the score: the squared error where the score is one
+A smooth function of held-out values replaces the score: the squared error where the score is one
 (R^2 and its root among them), Huber's loss for the absolute error, the rounded loss of its levels
 for any other score of a model of quantiles, a softened error rate for the accuracy, the log loss
 for any other score of a classifier. With ``criterion=KernelStability(eta)``
@@ -8,17 +8,17 @@ it is k-KS, its maximum smoothed (onefit.criteria.stability).
 
 **Over-fitting.** Cross-validation of many parameters can be over-fitted like any other error, the
 more the fewer the rows (docs, "Many parameters"). Three things restrain it: k-KS; a prior; and
-early stopping, where every other split is watched instead of followed, and a descent ends where
-these, which its parameters have not seen, are best.
+early stopping, where the gradient is that of every other split, and a descent ends where the
+remaining splits, which do not enter the gradient, have the smallest error.
 
 The prior is that of Cawley and Talbot (JMLR 2007), who weigh the error Q and W = sum of squared
 gammas / 2 (of standardised columns), and integrate the weights out: log Q + (d / n) log W is left.
 That falls without end as all gammas go to zero, where with a small lam the kernel turns into a
 polynomial one and Q need not rise. Here W_0 is added to W, that of the best single gamma: growing
 gammas cost as before, vanishing ones gain little. Prior and early stopping together are the only
-way that lost against a single gamma on none of ten data sets (benchmarks/overfitting.py), and are
-the default for gammas per column; weights of a bank were better with early stopping than without
-on all ten.
+combination that was worse than a single gamma on none of ten data sets
+(benchmarks/overfitting.py), and are the default for gammas per column; weights of a bank were
+better with early stopping than without on all ten.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class ByGradient:
 
 
 def _pointwise(task: Task, model: CandidateModel) -> Pointwise:
-    """The smooth function of held-out values that stands for a score, or for k-KS's own loss."""
+    """The smooth function of held-out values that replaces a score, or the loss of k-KS."""
     corner = ABSOLUTE_CORNER_IN_SPREADS * float(np.std(task.sample.Y)) or 1.0
     criterion, metric = task.criterion, task.metric
     known: dict[Any, Pointwise] = {
@@ -151,7 +151,7 @@ class Objective:
         return np.append(self.direction.begin(candidate), lam)
 
     def params(self, x: Array) -> dict[str, Any]:
-        """The parameters that variables stand for."""
+        """Parameters of the estimator from variables."""
         return self.direction.params(x[:-1]) | {"lam": float(np.exp(x[-1]))}
 
     def bounds(self) -> list[tuple[float, float]]:

@@ -71,7 +71,7 @@ def is_wrapped(estimator: Any) -> bool:
 
 
 def kernel_estimator(estimator: Any) -> Any:
-    """The innermost estimator: the kernel estimator, or what stands in for it."""
+    """The innermost estimator: the kernel estimator, or its placeholder."""
     inner = _inner(estimator)
     return estimator if inner is None else kernel_estimator(inner[1])
 

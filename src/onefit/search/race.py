@@ -27,18 +27,18 @@ from onefit.search.outcome import LEFT_OUT, Outcome
 
 __all__ = ["left_out", "racing", "without_scores"]
 
-#: with fewer rows all candidates run on all of them
+#: rows below which all candidates are evaluated on all rows (benchmarks/race.py, as for the rest)
 MIN_ROWS = 1000
-#: of the rows, and of fewer than FEW_ROWS in the sample a larger share
+#: share of the rows in the sample; the larger one for samples of less than FEW_ROWS rows
 SHARE, FEW_ROWS, SHARE_OF_FEW = 0.25, 1000, 0.5
 #: how far below the best a candidate may be, in standard errors of a good candidate's score
 MAX_LAG_IN_STANDARD_ERRORS = 2.5
-#: the share of the candidates that are good
+#: the share of the candidates that count as good
 GOOD_SHARE = 0.1
 
 
 def racing(method: Any) -> bool:
-    """Whether a search's method asks for a race."""
+    """Whether the method of a search is a race."""
     return isinstance(method, str) and method == "race"
 
 
@@ -96,7 +96,7 @@ def left_out(
 
 
 def _standard_error(scores: Array, errors: Array) -> float:
-    """That of a good candidate's score: those of single ones vary much, with few splits."""
+    """The median over good candidates: with few splits, that of one candidate varies much."""
     known = np.flatnonzero(np.isfinite(scores) & np.isfinite(errors))
     good = known[np.argsort(-scores[known])][: max(1, int(GOOD_SHARE * scores.size))]
     return float(np.median(errors[good])) if good.size else np.inf

@@ -57,7 +57,7 @@ class Runner:
         return self._resumed(jobs, self.journal)
 
     def recall(self, key: str) -> Any:
-        """The value that was noted under a key, or None."""
+        """The value kept under a key, or None."""
         known = [] if self.journal is None else self.journal.read(key)
         return known[0] if known else None
 

@@ -40,7 +40,7 @@ def compact(folds: Folds) -> Folds:
 
 
 def arrange(X: Any, Y: Array, s: Array, folds: Folds, precomputed: bool) -> FoldedSample:
-    """Permute everything so that the rows that a split removes are adjacent, where they can be."""
+    """The sample in an order that makes the rows that a split removes adjacent, if there is one."""
     order = _adjacent(folds)
     if np.array_equal(order, np.arange(folds.n)):
         return FoldedSample(X, Y, s, folds)

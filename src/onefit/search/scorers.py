@@ -4,7 +4,7 @@ A :class:`onefit.scoring.Metric` is computed for all splits and lambdas at once:
 as scoring, and those of scikit-learn in :data:`onefit.scoring.ROW_METRICS`. Any other scorer is
 called as scikit-learn would call it, once a split, with the estimator itself: only its decision
 values are looked up instead of computed. A scorer that needs more than decision
-values is found out by a trial before any kernel matrix is built.
+values is refused after a trial, before any kernel matrix is built.
 """
 
 from __future__ import annotations

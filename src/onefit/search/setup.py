@@ -1,4 +1,4 @@
-"""Everything a search decides before its first kernel matrix: whatever is wrong is found here."""
+"""What a search decides and checks before its first kernel matrix."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Setup(PlannedSearch):
     sample : FoldedSample in the order of work
         Of pipelines without rows: kernels see what the steps make of those of a split.
     worker_plan : WorkerPlan
-    works : the distinct workloads that the cost model knows, with what they are to cost
+    works : the distinct workloads that the cost model knows, with their expected costs
     ranges : intervals and banks of the candidates that a descent may start from
     device : Device or None
         Where the kernel matrices are computed, if that is not the host.
@@ -91,7 +91,7 @@ class Setup(PlannedSearch):
     device: Device | None = None
 
     def watched(self, watch: Watch) -> Setup:
-        """The same, with iterations that tell how far they are, if they run in this process."""
+        """The same, with a function called at every step of iterations that run in this process."""
         if self.worker_plan.workers > 1:
             return self
         jobs = [
@@ -150,7 +150,7 @@ class Setup(PlannedSearch):
         return plan.Explanation("\n\n".join(texts), self.refusal())
 
     def _room(self) -> tuple[float | None, str]:
-        """Bytes that are free on the device, and its name; the host is asked when needed."""
+        """Free bytes of the device, and its name; None and "" for the host."""
         return (None, "") if self.device is None else (self.device.room(), repr(self.device))
 
     def refusal(self) -> str:
@@ -391,7 +391,7 @@ def _plan(
             if (known or load.features) and load not in works:
                 if device is not None and not load.features:
                     _check_method(chosen or METHODS["exact"](), criterion, problem)
-                # a criterion asks for K itself, and for n^3 operations on it
+                # a criterion needs K itself, and n^3 operations on it
                 works[load] = plan.choose(load, name, rates, room, products=criterion is None)
             best = works.get(load)
             if chosen is not None and not load.features:

@@ -1,9 +1,9 @@
 """The parameters of an estimator as one frozen value, used by searches and plans.
 
 ``estimator.spec()`` reads the parameters, and the classes where targets were seen. Searches, plans,
-criteria, streams and journals use the value and not the estimator: it can be compared, described
-and sent to another process, and nothing changes it. The estimator is asked only for what changes
-it: to check rows and targets, and to be fitted.
+criteria, streams and journals use the value instead of the estimator: it can be compared, described
+and sent to another process, and nothing changes it. The estimator itself is needed to check rows
+and targets and to be fitted, which changes it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Spec:
     def words(self) -> dict[str, str]:
         """Every setting in words, by name: what journals compare.
 
-        Words are the same in another process; settings of the coding stand among the others.
+        Words are the same in another process; those of the coding are included.
         """
         found = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "coding"}
         found["kernel"] = named_kernel(self.kernel)
