@@ -73,10 +73,9 @@ def check_weights(sample_weight: Any, X: Any) -> Array:
     n, dtype = X.shape[0], X.dtype if X.dtype == np.float32 else np.float64
     if sample_weight is None:
         return np.ones(n, dtype=dtype)
-    if np.ndim(sample_weight) != 1:
-        raise ValueError(
-            f"sample_weight must be 1D, a weight per row, got {np.ndim(sample_weight)} dimensions"
-        )
+    dimensions = np.asarray(sample_weight).ndim
+    if dimensions != 1:
+        raise ValueError(f"sample_weight must be 1D, a weight per row, got {dimensions} dimensions")
     s: Array = check_array(sample_weight, dtype=dtype, ensure_2d=False, input_name="sample_weight")
     if s.shape != (n,):
         raise ValueError(f"sample_weight.shape == {s.shape}, expected {(n,)}!")

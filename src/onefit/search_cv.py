@@ -293,8 +293,8 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             headline = judge(given, scoring, results, rivals, model, metric, best, held)
             if headline is not None:
                 fitted["headline_"] = headline
-            if headline is not None and self.aggregate == "mean":
-                warn_of_drift(headline, held.folds)
+                if self.aggregate == "mean":
+                    warn_of_drift(headline, held.folds)
         return fitted
 
     def _replace_fitted(self, fitted: dict[str, Any]) -> None:

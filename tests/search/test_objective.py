@@ -46,7 +46,7 @@ def objective(model, y=Y, metric="score"):
     if "gamma" in setup.ranges[index]:
         usual = setup.candidates[index]
     task = replace(task, metric=metric)
-    found = Objective.of(machine, task, setup.ranges[index], how, usual)
+    found = Objective(machine, task, setup.ranges[index], how, usual)
     return found, found.begin(setup.candidates[index])
 
 

@@ -164,6 +164,13 @@ class KernelEstimator(UpdatesRows, NestedParams):
     def _coding(self) -> TargetCoding | LabelCoding:
         raise NotImplementedError
 
+    def _check_given(self, y: Any) -> None:
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, "
+                "but the target y is None."
+            )
+
     def _check_weighted(self, Y: Array, s: Array) -> None:
         """Refuse weights that leave nothing to be fitted."""
 

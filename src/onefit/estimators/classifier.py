@@ -209,11 +209,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return InPairs(coding.margin_loss) if coding.in_pairs else coding.margin_loss  # type: ignore[return-value]
 
     def _code_targets(self, y: Any, dtype: Any) -> Array:
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, "
-                "but the target y is None."
-            )
+        self._check_given(y)
         y = column_or_1d(y, warn=True)
         _check_labels(y)
         self.classes_, self._codes = np.unique(y, return_inverse=True)

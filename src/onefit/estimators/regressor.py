@@ -210,11 +210,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         return get_loss(self.loss, "regression")
 
     def _code_targets(self, y: Any, dtype: Any) -> Array:
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, "
-                "but the target y is None."
-            )
+        self._check_given(y)
         y = check_array(
             y, dtype=None, accept_sparse="csr", ensure_2d=False, input_name="y", estimator=self
         )

@@ -86,7 +86,7 @@ def descend(
         model: CandidateModel, ranges: dict[str, Any], start: dict[str, Any], usual: Any
     ) -> Any:
         """Add a descent, and its end as a candidate."""
-        objective = Objective.of(model, run.task, ranges, how, usual)
+        objective = Objective(model, run.task, ranges, how, usual)
         descents.append(_recalled(run, objective, start))
         new = _moved(model, descents[-1].end, len(candidates))
         spec = new.spec

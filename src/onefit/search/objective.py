@@ -36,7 +36,7 @@ from onefit.gradient import Pointwise, SmoothedError, cv_gradient
 from onefit.linalg import LinAlgError
 from onefit.losses import Huber, Log, Quantile, SmoothedHinge, Squared
 from onefit.losses.base import resolved
-from onefit.search.directions import Bandwidths, Direction, Mixture, make_direction
+from onefit.search.directions import Bandwidths, Mixture, make_direction
 from onefit.search.grid import CandidateModel
 from onefit.search.outcome import Task
 
@@ -101,49 +101,34 @@ def _pointwise(task: Task, model: CandidateModel) -> Pointwise:
     return Squared()
 
 
-@dataclass(frozen=True)
 class Objective:
     """What is minimised for one kind of model: a function of a direction's variables and log lam.
 
-    Attributes
+    Parameters
     ----------
-    estimator : KernelEstimator
+    model : CandidateModel
     task : Task
     ranges : dict
         An interval for gamma or a bank and, if it is not given, an interval for lam.
-    direction : Direction
-    pointwise : Pointwise
-    eta : float
-        Of k-KS.
     how : ByGradient
     usual : dict or None
         The candidate with the best single gamma, which the prior compares with.
     """
 
-    estimator: Any
-    task: Task
-    ranges: dict[str, Any]
-    direction: Direction
-    pointwise: Pointwise
-    eta: float
-    how: ByGradient
-    usual: dict[str, Any] | None = None
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         model: CandidateModel,
         task: Task,
         ranges: dict[str, Any],
         how: ByGradient,
         usual: dict[str, Any] | None = None,
-    ) -> Objective:
-        """The objective for a model of a search."""
-        criterion, estimator = task.criterion, model.estimator
-        eta = criterion.eta if isinstance(criterion, KernelStability) else 0.0
-        direction = make_direction(estimator, task.sample, ranges)
-        pointwise = _pointwise(task, model)
-        return cls(estimator, task, ranges, direction, pointwise, eta, how, usual)
+    ) -> None:
+        self.estimator, self.task, self.ranges = model.estimator, task, ranges
+        self.how, self.usual = how, usual
+        self.direction = make_direction(model.estimator, task.sample, ranges)
+        self.pointwise = _pointwise(task, model)
+        criterion = task.criterion
+        self.eta = criterion.eta if isinstance(criterion, KernelStability) else 0.0
 
     def begin(self, candidate: dict[str, Any]) -> Array:
         """The variables of a candidate, log lam the last."""
