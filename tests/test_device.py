@@ -323,8 +323,11 @@ def test_classifier_and_heldout_predictions(there):
         np.abs(home(found.decision_function(there(X))) - wanted.decision_function(X)).max() < 1e-8
     )
     assert (found.predict(there(X)) == wanted.predict(X)).all()
-    first = heldout_predict(KernelRegressor(), X, Y).predictions
-    other = heldout_predict(KernelRegressor(), there(X), there(Y)).predictions
+    weights = np.linspace(0.5, 2.0, len(X))
+    held = heldout_predict(KernelRegressor(), there(X), there(Y), sample_weight=there(weights))
+    assert isinstance(held.sample_weight, np.ndarray)
+    first = heldout_predict(KernelRegressor(), X, Y, sample_weight=weights).predictions
+    other = held.predictions
     assert np.abs(first - other).max() < 1e-8
 
 

@@ -90,7 +90,8 @@ def heldout_predict(
         X = rows
     else:
         rows, Y, s = model._check_data(X, y, sample_weight)
-        X, y = indexable(*(to_host(value, None, "") for value in (X, y)))
+        X, y, sample_weight = (to_host(value, None, "") for value in (X, y, sample_weight))
+        X, y = indexable(X, y)
     folds = Folds.draw(cv, X, y, groups, classifier=is_classifier(model))
     check_training(folds, s, y, getattr(model, "classes_", None))
     arrays = arrays_of(rows)
