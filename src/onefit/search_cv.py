@@ -239,7 +239,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         fitted = self._conclude(rows, metric, is_multimetric(scorers, rows.names))
         fitted["scorer_"] = getattr(scorers, "_scorers", scorers)
         fitted |= rows.compared(fitted, metric)
-        if self.refit is not False:
+        if self.refit:
             fitted |= rows.refit(fitted, context)
         self._replace_fitted(fitted)  # all at once: an interrupted fit changes nothing
         self._heldouts = rows.heldouts()

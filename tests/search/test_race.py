@@ -161,3 +161,9 @@ def test_splits_too_small_for_a_sample_leave_nothing_out():
     grid = {"gamma": [0.3, 300.0], "lam": [1e-3]}
     found = fitted("huber", X, u, "race", grid, cv=KFold(250), refit=False)
     assert np.isfinite(found.cv_results_["mean_test_score"]).all()
+
+
+def test_a_race_needs_one_score():
+    X, u, _ = data(5, 60)
+    with pytest.raises(ValueError, match="by one score; name the metric in refit"):
+        fitted("huber", X, u, "race", scoring=["r2", "neg_max_error"], refit=False)

@@ -59,7 +59,7 @@ class HeldRows(SearchRows):
         criterion = get_criterion(search.criterion)
         self.task = Task(setup.sample, scoring, pooled, search.aggregate, criterion)
         self.names, self.grouped = scoring.names, given.grouped
-        self.subtasks = 1 + (search.refit is not False)
+        self.subtasks = 1 + bool(search.refit)
         self.attributes = {"folds_": setup.folds, "groups_": groups}
 
     @property
@@ -120,6 +120,11 @@ class RowsInMemory(HeldRows):
         """Refuse what does not go with the metric, or would not fit into memory."""
         if self.setup.continuous or self.setup.ranges:
             continuous.check(self.search, metric)
+        if metric is None and racing(self.search.method):
+            raise ValueError(
+                "method='race' leaves out candidates by one score; name the metric in refit, or "
+                "use method='auto'"
+            )
         self.setup.check_memory()
 
     def evaluate(self, metric: Any, context: Any) -> None:
@@ -156,7 +161,7 @@ class RowsInMemory(HeldRows):
     def _left_out(self, metric: Any) -> dict[int, str]:
         """Candidates that a race leaves out, and why. With a deadline there is no time for one."""
         search, setup = self.search, self.setup
-        if not racing(search.method) or metric is None or search._deadline is not None:
+        if not racing(search.method) or search._deadline is not None:
             return {}
         return left_out(search, setup, setup.folds, self.X, self.y, self.params, metric)
 
