@@ -83,6 +83,12 @@ def test_one_gamma_per_column(one):
     np.testing.assert_allclose(each.best_score_, scores.mean(), rtol=1e-7)
 
 
+def test_the_unit_of_the_targets_does_not_matter():
+    grid, units = {"gamma": EACH, "lam": LAM}, (1.0, 2.0**20)
+    one, other = (search(grid, starts=1).fit(X, unit * Y).best_params_ for unit in units)
+    np.testing.assert_allclose(one["gamma"], other["gamma"], rtol=1e-3)
+
+
 @pytest.mark.parametrize("loss", ["squared", "smoothed_hinge", "log"])
 def test_classes(loss):
     labels = np.where(Y > 0.0, "yes", "no")

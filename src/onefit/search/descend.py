@@ -166,10 +166,10 @@ def _down(objective: Objective, begin: Array) -> tuple[Array, dict[str, Any]]:
     free = np.append(np.ones(begin.size - 1, dtype=bool), "lam" in objective.ranges)
     best: tuple[float, Array] = (np.inf, begin)
     judged: list[float] = []
-    unit = 0.0
+    origin, unit = np.nan, 1.0
 
     def scaled(part: Array) -> tuple[float, Array]:
-        nonlocal best, unit
+        nonlocal best, origin, unit
         x = begin.copy()
         x[free] = part
         value, slope, watched = objective.evaluate(x)
@@ -178,9 +178,9 @@ def _down(objective: Objective, begin: Array) -> tuple[Array, dict[str, Any]]:
             best = watched, x
         if not np.isfinite(value):
             return 1e300, np.zeros(part.size)
-        # in units of the first: the optimiser's tolerance is an absolute one below 1
-        unit = unit or abs(value) or 1.0
-        return value / unit, slope[free] / unit
+        if np.isnan(origin):  # the optimiser's tolerance is absolute below 1, relative above
+            origin, unit = (value, 1.0) if objective.has_prior else (0.0, abs(value) or 1.0)
+        return (value - origin) / unit, slope[free] / unit
 
     found = minimize(
         scaled, begin[free], jac=True, method="L-BFGS-B", bounds=objective.bounds(),

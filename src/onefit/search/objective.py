@@ -130,6 +130,11 @@ class Objective:
         criterion = task.criterion
         self.eta = criterion.eta if isinstance(criterion, KernelStability) else 0.0
 
+    @property
+    def has_prior(self) -> bool:
+        """Whether the objective is a logarithm, with the prior added."""
+        return self.usual is not None and self.how.prior
+
     def begin(self, candidate: dict[str, Any]) -> Array:
         """The variables of a candidate, log lam the last."""
         lam = np.log(candidate.get("lam", self.estimator.lam))
@@ -165,7 +170,7 @@ class Objective:
             value, watched = value + share * stability, watched + share * stability
             left, right = np.hstack([left, share * one]), np.hstack([right, other])
         slope = np.append(self.direction.pull(x[:-1], left, right), lam)
-        if self.usual is not None and self.how.prior:
+        if self.has_prior:
             value, slope = self._with_prior(x, value, slope)
         return value, slope, value if followed is None else watched
 
