@@ -382,11 +382,11 @@ def _plan(
         )
         return problem, load
 
-    outlines = [[outlined(model) for model in job.models] for job in work]
-    counts = Counter(load for some in outlines for _, load in some)
-    for job, some in zip(work, outlines, strict=True):
+    counts = Counter(outlined(model)[1] for job in work for model in job.models)
+    for job in work:
         group, tiled = [], False
-        for model, (problem, load) in zip(job.models, some, strict=True):
+        for model in job.models:
+            problem, load = outlined(model)
             load = replace(load, models=counts[load])
             if (known or load.features) and load not in works:
                 if device is not None and not load.features:
