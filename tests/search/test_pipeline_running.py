@@ -3,7 +3,9 @@
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import ShuffleSplit
@@ -12,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.config import config_context
+from onefit.journal import JournalError
 from onefit.search.pipeline_rows import set_up_pipeline
 
 rng = np.random.default_rng(0)
@@ -163,3 +166,13 @@ def test_a_journal_knows_what_frozen_steps_were_fitted_to(tmp_path):
     KernelSearchCV(one, GRID, cv=3, journal=tmp_path / "journal").fit(X, Y)
     again = KernelSearchCV(other, GRID, cv=3, journal=tmp_path / "journal").fit(X, Y)
     assert again.best_score_ == KernelSearchCV(other, GRID, cv=3).fit(X, Y).best_score_
+
+
+def test_a_journal_knows_the_names_of_the_columns(tmp_path):
+    """Steps may select columns by name."""
+    first = make_column_transformer(("passthrough", ["a"]))
+    model = make_pipeline(first, KernelRegressor())
+    one, other = (pd.DataFrame(X[:, :2], columns=names) for names in (["a", "b"], ["b", "a"]))
+    search = KernelSearchCV(model, GRID, cv=3, journal=tmp_path / "journal").fit(one, Y)
+    with pytest.raises(JournalError, match="columns was"):
+        search.fit(other, Y)

@@ -186,7 +186,9 @@ def _works(
 
 def _fingerprint(search: Any, work: Work) -> dict[str, str]:
     """Everything but the candidates that the values depend on, in words, by name."""
+    names = getattr(work.X, "columns", None)
     return data_words(work.X, work.y, work.folds) | {
+        "columns": describe(None if names is None else [str(name) for name in names]),
         "params": describe(work.params),
         "estimator": f"{type(search.estimator).__name__}, fitted in the training parts",
     }
