@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import re
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
@@ -60,13 +61,41 @@ def _keeps_its_fit(value: Any) -> bool:
 
 
 def _describe_function(value: Any, inside: Callable[[Any], str]) -> str:
-    """The name of a function or class, and a digest of a function's code and what it holds."""
+    """The name of a function or class, and a digest of a function's code and what it uses."""
     name = f"{value.__module__}.{value.__qualname__}"
     if not hasattr(value, "__code__"):
         return name
     held = [_content(cell) for cell in value.__closure__ or ()]
     held += [value.__defaults__, value.__kwdefaults__, getattr(value, "__self__", None)]
+    held += [_globals(value)]
     return f"{name} ({digest(inside([_instructions(value.__code__), held]).encode())})"
+
+
+def _globals(function: Any) -> dict[str, Any]:
+    """The functions of its module, and the plain values, that a function refers to by name."""
+    known = {name: function.__globals__.get(name) for name in sorted(_names(function.__code__))}
+    return {
+        name: value
+        for name, value in known.items()
+        if _is_plain(value)
+        or (hasattr(value, "__code__") and value.__module__ == function.__module__)
+    }
+
+
+def _names(code: CodeType) -> set[str]:
+    inner = (one for one in code.co_consts if isinstance(one, CodeType))
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is a number, a text, an array of these, or a collection of plain values."""
+    if isinstance(value, np.ndarray):
+        return not value.dtype.hasobject
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return all(map(_is_plain, value))
+    return isinstance(value, (int, float, complex, str, bytes, np.generic))
 
 
 def _content(cell: CellType) -> Any:
@@ -82,9 +111,9 @@ def _instructions(code: CodeType) -> list[Any]:
 
 
 def _describe_object(value: Any, inside: Callable[[Any], str]) -> str:
-    """The words of an object for itself; its state where these are but its address."""
+    """The words of an object for itself, without its address, and its state, if it has one."""
     text = re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
-    if text == repr(value):
+    if isinstance(value, os.PathLike):  # whose state is a cache
         return text
     try:
         state = value.__getstate__()

@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import make_classification, make_friedman1
+from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold
 
 import onefit
@@ -278,6 +279,19 @@ class Weighted:
     weights: Any
 
 
+class Silent(Holder):
+    """An object whose words for itself leave out what it holds."""
+
+    def __repr__(self) -> str:
+        return "Silent()"
+
+
+def defined(source, **names):
+    """A function of a module of its own, with other values under the names that it uses."""
+    exec(f"def function(y, u):\n    return {source}", names)
+    return names["function"]
+
+
 def power(exponent):
     return lambda a, b: (a @ b.T) ** exponent
 
@@ -297,6 +311,11 @@ def power(exponent):
         (Holder(X), Holder(X + 1e-12)),
         (Holder(1).kernel, Holder(2).kernel),
         ([Holder(1)], [Holder(2)]),
+        (Silent(1), Silent(2)),
+        (make_scorer(defined("0.0")), make_scorer(defined("1.0"))),
+        (defined("y ** power", power=2), defined("y ** power", power=3)),
+        (defined("[y[i] for i in rows]", rows=[1]), defined("[y[i] for i in rows]", rows=[2])),
+        (defined("inner(y)", inner=defined("y")), defined("inner(y)", inner=defined("u"))),
         (
             onefit.kernels.WeightedSum((onefit.kernels.CallableKernel(power(2)),), (1.0,)),
             onefit.kernels.WeightedSum((onefit.kernels.CallableKernel(power(3)),), (1.0,)),
