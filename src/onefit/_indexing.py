@@ -12,7 +12,7 @@ from onefit._types import Array
 
 __all__ = ["draw_rows", "n_rows", "select_params", "select_rows", "split_rows"]
 
-#: rows of each class in a sample at least, where there are so many
+#: minimal number of rows of each class in a sample, or all of a smaller class
 MIN_CLASS_ROWS = 20
 
 

@@ -107,7 +107,7 @@ def default_grid(
         Names of kernels: a grid for each.
     style : {"quantiles", "powers"}, default="quantiles"
     scaling : {"mean", "total"}, default="mean"
-        Of the estimator.
+        Scaling of the estimator.
     random_state : int, RandomState or None, default=0
         For the pairs of rows.
 

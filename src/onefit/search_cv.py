@@ -138,8 +138,8 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     best_index_, best_params_, best_score_, best_estimator_, refit_time_ : as in scikit-learn
     heldout_ : HeldOut
         Out-of-fold predictions of the winner; of a classifier also ``labels`` and, where the loss
-        gives them, ``proba``. Of streamed rows if there are up to about three million (with one
-        target), by one more pass. :meth:`heldout` has those of the other candidates.
+        gives them, ``proba``. For up to about three million streamed rows (with one target), by one
+        more pass. :meth:`heldout` has those of the other candidates.
     headline_ : Headline
         The score of the winner on all held-out rows together, with an interval, and that of a
         baseline that ignores X.

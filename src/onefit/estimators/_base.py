@@ -118,7 +118,7 @@ class KernelEstimator(UpdatesRows, NestedParams):
         return found
 
     def _copy_data_attributes(self, other: KernelEstimator) -> None:
-        """Know what another estimator knows of rows and targets: columns, names, classes."""
+        """Copy the attributes that describe rows and targets: columns, names, classes."""
         for name in DATA_ATTRIBUTES:
             if name in vars(other):
                 setattr(self, name, getattr(other, name))
@@ -285,7 +285,7 @@ class KernelEstimator(UpdatesRows, NestedParams):
         Parameters
         ----------
         form : {"matrix", "held", "tiles"}, default="matrix"
-            Of K: as the kernel makes it; the same, made by tiles in as many threads as there are;
+            The form of K: as the kernel makes it; the same, made by tiles in all threads;
             or not at all, for problems of which only products with K are needed.
         """
         spec = self.spec()

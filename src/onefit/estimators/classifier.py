@@ -226,7 +226,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
 
 
 def _check_labels(y: Array) -> None:
-    """Refuse what is no label, in plain words."""
+    """Refuse numbers that cannot be labels."""
     try:
         check_classification_targets(y)
     except ValueError as error:

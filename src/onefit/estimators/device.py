@@ -102,7 +102,7 @@ def _names(device: Any) -> tuple[str, ...]:
 
 
 def to_host(value: Any, device: Any, name: str) -> Any:
-    """A NumPy array of what may be an array on the device of X; anything else as it is."""
+    """An array on the device of X as a NumPy array; any other value unchanged."""
     if not is_elsewhere(value):
         return value
     refuse_grad(value, name)

@@ -21,7 +21,7 @@ __all__ = ["UnusedParameterWarning", "unused_gamma", "warn_of_unused"]
 
 
 class UnusedParameterWarning(UserWarning):
-    """A parameter was set that has no effect beside the others."""
+    """A parameter was set that has no effect together with the others."""
 
 
 def unused_gamma(kernels: Sequence[Any]) -> str:

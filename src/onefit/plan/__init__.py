@@ -2,7 +2,7 @@
 
 The operations of a method are counted as calls of a few primitives (``cost.py``), each with a
 fixed speed of the backend (``rates.py``); the memory they take (``matrices.py``) is
-compared with what is really available (``memory.py``), and the whole is printed as a table
+compared with the memory available (``memory.py``), and the whole is printed as a table
 (``text.py``). Nothing is measured at run time and nothing is kept on disk: equal workloads lead to
 the same choice on every computer. A limit of time is kept by the clock (``deadline.py``).
 """

@@ -127,7 +127,7 @@ def train_test(work: Workload, rates: Rates) -> Cost:
 
 
 def influence(work: Workload, rates: Rates) -> Cost:
-    """A fit, its factor, and products with all folds' columns, few beside these."""
+    """A fit, its factor, and products with all folds' columns."""
     return _from_one_fit(work, rates, 1)
 
 

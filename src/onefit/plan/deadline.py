@@ -47,7 +47,7 @@ class Deadline:
         self.reserve = 0.0
         self._optional = self._whole = False
         self._started = self.begun
-        #: what the last search left out, in a sentence
+        #: a sentence about the kernels that the last search did not try
         self.cut = ""
 
     @property

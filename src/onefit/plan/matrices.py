@@ -21,7 +21,7 @@ __all__ = ["device_bytes", "peak_bytes"]
 MATRICES_PER_FOLD_COLUMN = {"limit": 18.0, "exact": 24.0, "influence": 18.0}
 #: bytes of a split's own objects, without the indices of its training rows
 BYTES_PER_SPLIT = 1000
-#: on a device: matrices of n rows that block and eigen hold, and those of a Newton step beside K
+#: on a device: matrices of n rows that block and eigen hold, and those of a Newton step without K
 DEVICE_BLOCK_MATRICES, DEVICE_EIGEN_MATRICES, DEVICE_NEWTON_MATRICES = 5.0, 6.0, 4.0
 #: arrays of n rows of an iteration, elements of one of them, and bytes of its tiles
 DEVICE_CG_ARRAYS, DEVICE_MAX_COLUMN_ELEMENTS, DEVICE_TILE_BYTES = 30, 2**28, 2 * 2**30
@@ -96,7 +96,7 @@ def _eigen(work: Workload) -> float:
 
 
 def _refit(work: Workload) -> float:
-    """K, what a fit of its training part takes, and columns of predictions on all rows."""
+    """K, the memory of a fit to a training part, and columns of predictions on all rows."""
     part = (work.n - min(work.removed, default=0)) / work.n
     return 1.25 + _fit(work) * part**2
 
@@ -112,7 +112,7 @@ def _fit(work: Workload) -> float:
 
 
 def _fit_alone(work: Workload) -> float:
-    """K and a matrix that its factor overwrites; beside straight pieces, K on the other points too.
+    """K and a matrix that its factor overwrites; with straight pieces, K on the other points too.
 
     Less than :func:`_fit`, which includes the eigenvalues that are computed where rounding spoils a
     factor: a fit that will probably succeed is not refused. Where rows are removed, the rest of K
@@ -144,7 +144,7 @@ def _iterative(work: Workload) -> float:
 
 
 def _columns(method: str) -> Callable[[Workload], float]:
-    """The fit, or a factor beside arrays of a column per fold."""
+    """The fit, or a factor with arrays of a column per fold."""
 
     def matrices(work: Workload) -> float:
         return max(0.1 + _fit(work), 2.1 + MATRICES_PER_FOLD_COLUMN[method] * work.folds / work.n)

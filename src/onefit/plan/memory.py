@@ -41,7 +41,7 @@ def check_memory(
     ----------
     work : Workload
     estimate : Estimate
-        Of the method that is about to run.
+        Estimate of the method that is about to run.
     available : float, default=None
         Bytes; asked of the system when None.
     where : str, default=""

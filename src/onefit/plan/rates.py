@@ -5,7 +5,7 @@ so the same data, grid and number of threads lead to the same method everywhere.
 of one core of a server processor (``HOST_RATES``) or of one H200 (``CUDA_RATES``, for PyTorch and
 CuPy, which call the same libraries): on another machine all of them are off by about the same
 factor.
-``benchmarks/rates.py`` prints this table beside what it measures.
+``benchmarks/rates.py`` prints this table and its own measurements.
 
 A blocked matrix routine of size n spends n^3 operations at the speed of its inner product and n^2
 around it, so its time is a n^3 + b n^2 and its speed peak n / (n + half): half of the peak at

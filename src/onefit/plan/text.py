@@ -54,7 +54,7 @@ def explain(
 ) -> str:
     """A plain-text table of the expected costs, the choice marked, and the reason for it.
 
-    ``where`` names a device, beside which the time on the host is shown.
+    ``where`` names a device; the time on the host is then shown too.
     """
     known = candidates(work, rates, available)
     if chosen.method not in (one.method for one in known):
@@ -80,7 +80,7 @@ def explain(
 
 
 def explain_splits(works: Mapping[Workload, Estimate]) -> str:
-    """Time and memory of splits with a kernel matrix each, beside those of a fit per candidate."""
+    """Time and memory of splits with a kernel matrix each, and time of a fit per candidate."""
     seconds = sum(one.seconds for one in works.values())
     nbytes = max(one.nbytes for one in works.values())
     refits = sum(estimate(work, "refit").seconds for work in works)

@@ -203,7 +203,7 @@ def _draws(n: int, times: int, random: np.random.Generator) -> Array:
 
 
 def jackknife_error(left: Array) -> Array:
-    """Standard errors from what is left without each of B blocks, (B, ...)."""
+    """Standard errors from the values without each of B blocks, (B, ...)."""
     B = left.shape[0]
     if B < 2:
         return np.full(left.shape[1:], np.nan)

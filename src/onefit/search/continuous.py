@@ -3,7 +3,7 @@
 The cross-validation curve over log lam is smooth where its score is, but it need not be unimodal: a
 kernel can fit a trend at a large lam and a detail at a small one. So a coarse grid comes first, and
 every local minimum on it is refined between its neighbours by Brent's bounded minimisation. All lam
-that are evaluated are candidates like any others, hence the winner is never worse than the grid's.
+that are evaluated become candidates, so that the winner is never worse than that of the grid.
 
 That happens in the job of the kernel (onefit.search.job), which is prepared once.
 """
@@ -45,8 +45,8 @@ class Interval:
     low, high : float
         Ends, positive.
     points : int, default=24
-        Of the coarse grid, even in log lam. Two minima closer than its spacing count as one. The
-        coarse grid of gamma has at most five.
+        Number of points of the coarse grid, even in log lam. Two minima closer than its spacing
+        count as one. The coarse grid of gamma has at most five.
     per_feature : bool, default=False
         For gamma: whether every column of X has its own.
 

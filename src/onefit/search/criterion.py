@@ -54,8 +54,8 @@ def get_criterion(criterion: str | CriterionLike) -> CriterionLike | None:
 def evaluate(criterion: CriterionLike, evidence: Evidence) -> tuple[Array, list[str]]:
     """Values and reasons of a criterion; +inf and a reason where the numerics of others fail.
 
-    The package's own criteria see to that themselves, lambda by lambda. Others are written for
-    NumPy arrays, so that a kernel matrix on a device is copied to the host for them.
+    The package's own criteria handle such errors themselves, lambda by lambda. Others expect NumPy
+    arrays, so a kernel matrix on a device is copied to the host for them.
     """
     if isinstance(criterion, Own):
         return criterion.evaluate(evidence)

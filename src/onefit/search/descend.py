@@ -1,15 +1,15 @@
 """Kernel parameters by gradient: from the best of a coarse grid down to minima of cross-validation.
 
-``{"gamma": Interval(1e-4, 1e2, per_feature=True), "lam": Interval(1e-8, 1e1)}`` has as many
-parameters as X has columns and one more, ``{"kernel": Bank([...])}`` as many as there are kernels:
-a grid has no chance. A coarse grid comes first, as any other search (one gamma for all columns; all
+``{"gamma": Interval(1e-4, 1e2, per_feature=True), "lam": Interval(1e-8, 1e1)}`` has one parameter
+for each column of X and one more, ``{"kernel": Bank([...])}`` one for each kernel: too many for a
+grid. A coarse grid comes first, as any other search (one gamma for all columns; all
 kernels of the bank alike and, if they are few, each alone). From the best of its candidates
 L-BFGS-B follows the exact gradient of a smooth objective (onefit.search.objective) in the variables
 of a direction (onefit.search.directions) and in log lam. On the way from the best one to a gamma
 per column the best single gamma is found first.
 
-Every point that a descent ends at is then judged as any candidate, beside those of the grid: the
-winner is never worse than the grid's. Finished descents are kept in the journal, if there is one.
+The end of every descent is then evaluated as a candidate, like those of the grid: the winner is
+never worse than that of the grid. Finished descents are kept in the journal, if there is one.
 """
 
 from __future__ import annotations

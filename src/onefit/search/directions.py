@@ -75,7 +75,7 @@ class Bandwidths:
         return spec.resolve_kernel(sample.X, spec.coding.weights(sample.Y, sample.s))
 
     def _units(self) -> Array:
-        """Squares of what gamma is multiplied by when the columns have standard deviation one."""
+        """Squares of the factors of gamma that standardised columns would have."""
         X = self.sample.X
         dense = X.toarray() if hasattr(X, "toarray") else arrays_of(X).host(X)
         variance = np.var(dense, axis=0, dtype=np.float64) if self.each else np.var(dense)

@@ -97,7 +97,7 @@ class SearchRows(ABC):
         """The data of a headline of held-out values."""
 
     def compared(self, fitted: dict[str, Any], metric: Any) -> dict[str, Any]:
-        """The winner beside a stricter evaluation of it, as fitted attributes."""
+        """A comparison of the winner with a stricter evaluation of it, as fitted attributes."""
         return {}
 
     @abstractmethod

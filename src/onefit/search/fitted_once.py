@@ -81,7 +81,7 @@ class RowsOnAllRows(PipelineRows):
         self.outcomes.sort(key=lambda one: min(one.indices))
 
     def compared(self, fitted: dict[str, Any], metric: Any) -> dict[str, Any]:
-        """The winner's score beside that with the steps fitted in every training part."""
+        """The winner's score, and that with the steps fitted in every training part."""
         if metric is None or "best_score_" not in fitted:
             return {}
         try:

@@ -190,7 +190,7 @@ def followed(
         Its deadline may end this early.
     context : context of scikit-learn's callbacks
     name : str
-        Of a part.
+        Name of a part.
     total : int
         How many parts there are.
     runs : iterator of (place, result)

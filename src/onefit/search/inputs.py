@@ -82,7 +82,7 @@ def _check_scoring(scoring: Any) -> None:
         if isinstance(name, str) and name not in get_scorer_names():
             raise ValueError(
                 f"scoring={name!r} is not known{suggest(name, get_scorer_names())} "
-                "sklearn.metrics.get_scorer_names() lists what is"
+                "sklearn.metrics.get_scorer_names() lists the known names"
             )
 
 

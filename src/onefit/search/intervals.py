@@ -1,4 +1,4 @@
-"""Scores as intervals: what the bounds of held-out values leave open.
+"""Scores as intervals, from the bounds of held-out values.
 
 Every held-out value u comes with a bound e on |u - u*|, u* being that of the honest refit, so that
 the statistic of every row is known within ``ends`` (:class:`onefit.scoring.Metric`):
@@ -9,7 +9,7 @@ the statistic of every row is known within ``ends`` (:class:`onefit.scoring.Metr
   exact error rate however rough its values are.
 
 Means, weighted means, medians and pooled scores over splits never fall when a split's score rises,
-hence their ends are those of the splits' ends. Metrics without ``ends`` have no interval.
+so their ends are those of the splits' ends. Metrics without ``ends`` have no interval.
 
 What a search by method "exact" computes is itself within a tolerance of u*. That tolerance is added
 to e, so that the intervals hold for its scores as well.

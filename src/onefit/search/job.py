@@ -1,8 +1,8 @@
 """One job of a search: a kernel matrix, and every model on it.
 
 Where lam has an interval, its coarse grid comes first. Then every local minimum on the grid is
-refined between its neighbours by Brent's bounded minimisation, on what the method prepared and the
-criterion decomposed for the grid: both serve any lam.
+refined between its neighbours by Brent's bounded minimisation. What the method prepared and the
+criterion decomposed for the grid is used again, since both are the same for any lam.
 """
 
 from __future__ import annotations

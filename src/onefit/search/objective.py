@@ -56,7 +56,7 @@ class ByGradient:
     starts : int, default=None
         Descents for each kind of model; None is 3 for many parameters and 1 for one gamma.
     steps : int, default=60
-        Of a descent, at most.
+        Maximal number of steps of a descent.
     prior : bool, default=True
         Whether gammas per column are restrained by the prior of Cawley and Talbot (JMLR 2007).
         Without restraint cross-validation over-fits them on most data sets of a few hundred rows.

@@ -26,7 +26,7 @@ LEFT_OUT = "left out"
 
 @dataclass(frozen=True)
 class Task:
-    """What every job of a search needs beside its kernel.
+    """The part of a job that is the same for all kernels of a search.
 
     Attributes
     ----------

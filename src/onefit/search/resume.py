@@ -39,7 +39,7 @@ class Runner:
     task : Task
     worker_plan : WorkerPlan
     path : str, Path or None
-        Of the journal.
+        Path of the journal.
     about : callable
         Returns the fingerprint of the search; called only if there is a journal.
     """
@@ -131,13 +131,13 @@ class Runner:
         del words["lam"]
         method = "" if journal.about["method"] == describe("auto") else _method(model)
         key: list[Any] = [describe(job.kernel), words, method]
-        if model.continuous:  # what is found depends on the whole grid
+        if model.continuous:  # the refined lams depend on the whole grid
             key += [list(model.lams), self.task.metric]
         return json.dumps(key)
 
 
 class _Recalled(NamedTuple):
-    """What a journal knows of a model: outcomes at some of its lams. The others are missing."""
+    """Outcomes of a model from a journal, at some of its lams. The others are missing."""
 
     key: str
     model: CandidateModel

@@ -2,7 +2,7 @@
 
 Held-out methods want the rows that a split removes to be adjacent. A search permutes the sample
 once, before any kernel matrix is built, so that no kernel matrix need ever be permuted. The splits
-keep the order of their test rows, hence held-out values, stacked split after split, are the same
+keep the order of their test rows, so that held-out values, stacked split after split, are the same
 numbers in the same places as without the permutation.
 """
 

@@ -50,7 +50,7 @@ DEFAULTS = {
 
 
 def look_up(model: Any, values: Array) -> Any:
-    """The model, with its decision values looked up: what a scorer is given to score."""
+    """A copy of the model with known decision values, to be scored."""
 
     def decision(X: Any) -> Array:
         if n_rows(X) != values.shape[0]:

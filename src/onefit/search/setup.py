@@ -50,7 +50,7 @@ __all__ = ["MethodChoice", "Setup", "draw_folds", "set_up"]
 
 @dataclass(frozen=True)
 class MethodChoice:
-    """The method taken for one model, and what it is expected to cost over all such models.
+    """The method chosen for one model, and the expected cost of all such models.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Setup(PlannedSearch):
     candidates, model, jobs, choices : see :class:`onefit.search.grid.PlannedSearch`
     folds : Folds in the caller's order
     sample : FoldedSample in the order of work
-        Of pipelines without rows: kernels see what the steps make of those of a split.
+        For pipelines without rows: kernels are computed on the transformed rows of a split.
     worker_plan : WorkerPlan
     works : the distinct workloads that the cost model knows, with their expected costs
     ranges : intervals and banks of the candidates that a descent may start from
@@ -237,7 +237,7 @@ def set_up(
 
 
 def _check_device(device: Device, work: list[Job], rows: Any) -> None:
-    """Refuse by name what is computed on the host only."""
+    """Refuse sparse rows and kernels that are computed on the host only."""
     if issparse(rows):
         raise ValueError(f"a sparse X is not supported on {device!r}; leave the device out")
     for job in work:

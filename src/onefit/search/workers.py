@@ -94,7 +94,7 @@ def _threads() -> ThreadpoolController:
 
 
 def _threads_each(workers: int) -> int:
-    """BLAS threads of each worker: its share of the cores, or what the environment allows."""
+    """BLAS threads of each worker: its share of the cores, at most the limit of the environment."""
     pools: list[int] = [
         one["num_threads"] for one in _threads().info() if one["user_api"] == "blas"
     ]
@@ -102,7 +102,7 @@ def _threads_each(workers: int) -> int:
 
 
 def limited(threads: int | None) -> AbstractContextManager[Any]:
-    """A context with so many BLAS threads; None leaves them as they are."""
+    """A context with this number of BLAS threads; None does not change it."""
     if threads is None:
         return nullcontext()
     limit: AbstractContextManager[Any] = _threads().limit(limits=threads)
@@ -125,7 +125,7 @@ def in_workers(
 ) -> Iterator[tuple[int, Any]]:
     """Yield (place, result) of a function of every item, computed in other processes.
 
-    A plan of one worker has one, too: of what is computed there, this process need not see the end.
+    With one worker it is another process, too, so that this one can be interrupted at once.
     """
     alone = worker_plan.workers == 1
     parallel = Parallel(

@@ -30,7 +30,7 @@ class Spec:
     kernel, gamma
         The parameters; :meth:`resolve_kernel` makes a kernel of them.
     loss : Loss
-        Of the columns: with pairs of classes, that of rows of these classes alone.
+        Loss of the columns; with pairs of classes, on rows of these two classes alone.
     lam : float
     fit_intercept : bool
     scaling : {"mean", "total"}
