@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import LeaveOneOut, check_cv
 from sklearn.utils.validation import check_consistent_length
@@ -225,7 +224,8 @@ def set_up(
         sample = arrange(rows, Y, s, folds, precomputed)
     criterion = get_criterion(search.criterion)
     if device is not None:
-        _check_device(device, work, rows)
+        for job in work:
+            job.kernel.require_device(device)
         if worker_plan.devices and ranges:
             raise ValueError(
                 f"device={','.join(devices)!r}: several devices share a list of kernels, "
@@ -234,14 +234,6 @@ def set_up(
         sample = sample if worker_plan.devices else replace(sample, X=device.asarray(sample.X))
     planned, choices, works = _plan(work, chosen, criterion, sample, worker_plan, device)
     return Setup(found, model, planned, choices, folds, sample, worker_plan, works, ranges, device)
-
-
-def _check_device(device: Device, work: list[Job], rows: Any) -> None:
-    """Refuse sparse rows and kernels that are computed on the host only."""
-    if issparse(rows):
-        raise ValueError(f"a sparse X is not supported on {device!r}; leave the device out")
-    for job in work:
-        job.kernel.require_device(device)
 
 
 def _check_features(search: Any) -> None:
