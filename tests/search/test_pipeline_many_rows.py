@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.config import config_context
@@ -99,3 +100,18 @@ def test_several_devices_are_refused():
     search = search_of(KernelRegressor(gamma=0.1), 3, lam=LAMS)
     with config_context(device=["torch:cpu"] * 2), pytest.raises(ValueError, match="Pipeline"):
         search.fit(X[:50], Y[:50])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "rows", "words"),
+    [
+        ("rbf", csr_array(X[:60]), "return are sparse, which device cpu does not support"),
+        (lambda a, b: a @ b.T, X[:60], "function of NumPy arrays"),
+    ],
+)
+def test_what_a_device_does_not_compute_is_refused_before_the_search_is_done(kernel, rows, words):
+    pytest.importorskip("torch")
+    model = make_pipeline(MaxAbsScaler(), KernelRegressor(kernel=kernel))
+    search = KernelSearchCV(model, {"kernelregressor__lam": LAMS}, cv=3)
+    with config_context(device="torch:cpu"), pytest.raises((ValueError, TypeError), match=words):
+        search.fit(rows, Y[:60])

@@ -222,6 +222,12 @@ def _predicted(
         raise StepError(
             f"{type(first).__name__} cannot use what the steps return on split {split}: {error}"
         ) from error
+    if device is not None and (sp.issparse(rows) or is_objects(rows)):  # the winner is fitted there
+        kind = "sparse" if sp.issparse(rows) else "no vectors of numbers"
+        raise ValueError(
+            f"the rows that the steps return are {kind}, which {device!r} does not support; leave "
+            "the device out"
+        )
     found: dict[tuple[int, ...], TestValues] = {}
     ready = []
     for candidate in setting.models:
@@ -242,6 +248,9 @@ def _on_kernels(
 ) -> dict[tuple[int, ...], TestValues]:
     """Values of models with a kernel matrix, one for all that share a kernel."""
     work = sorted(jobs(ready, rows, Y, s), key=lambda job: job.kernel.metrics)
+    if device is not None:
+        for job in work:
+            job.kernel.require_device(device)
     m = test.shape[0]
     sparse = sp.issparse(rows) or sp.issparse(test)
     both = sp.csr_array(sp.vstack([rows, test])) if sparse else np.concatenate([rows, test])
