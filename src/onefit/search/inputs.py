@@ -56,7 +56,7 @@ def check_settings(search: Any) -> None:
         check_accepted(search.estimator, "KernelSearchCV")
         if all_rows_of(search.method):
             raise ValueError(
-                "method='all_rows' fits the steps of a Pipeline to all rows; "
+                "method='all_rows' is for a Pipeline, whose steps it fits to all rows; "
                 f"{type(search.estimator).__name__} has no steps, leave it out"
             )
     check_choice("aggregate", search.aggregate, AGGREGATES)
