@@ -74,12 +74,6 @@ class WorkerPlan:
         few = workers == 1 and n is not None and n <= MAX_SINGLE_THREAD_ROWS
         return cls(workers, 1 if few else _threads_each(workers), shared)
 
-    @property
-    def streams(self) -> bool:
-        """Whether joblib's active backend yields results as they are done."""
-        backend, _ = get_active_backend()
-        return bool(getattr(backend, "supports_return_generator", False))
-
     @classmethod
     def on_devices(cls, devices: tuple[Any, ...], jobs: int) -> WorkerPlan:
         """A worker for each device; one alone is this process."""
@@ -127,12 +121,13 @@ def in_workers(
 
     With one worker it is another process, too, so that this one can be interrupted at once.
     """
-    alone = worker_plan.workers == 1
+    alone, (backend, _) = worker_plan.workers == 1, get_active_backend()
+    streams = getattr(backend, "supports_return_generator", False)  # results as they are done
     parallel = Parallel(
         # one item at a time needs a second worker, without which joblib stays in this process
         n_jobs=max(2, worker_plan.workers),
         pre_dispatch=1 if alone else "2 * n_jobs",
-        return_as="generator_unordered" if worker_plan.streams else "list",
+        return_as="generator_unordered" if streams else "list",
         batch_size=1,
     )
     inside = None if worker_plan.shared else worker_plan.threads
