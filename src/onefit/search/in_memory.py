@@ -247,7 +247,7 @@ def fit_winner(
         if device is None:
             best.fit(X, y, **params)
         else:
-            moved = ("device", FunctionTransformer(device.asarray))
+            moved = ("to the device", FunctionTransformer(device.asarray))
             fit = Pipeline([*best.steps[:-1], moved, best.steps[-1]]).fit(X, y, **params)
             best.steps = [*fit.steps[:-2], fit.steps[-1]]
             model_to_host(best[-1])

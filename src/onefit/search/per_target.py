@@ -35,7 +35,8 @@ class PerTarget:
     Attributes
     ----------
     estimator : KernelRegressor
-        Fitted to all rows; its parameter ``lam`` is not used.
+        Fitted to all rows. Its parameter ``lam`` is not used, and its rows cannot be changed by
+        ``add_rows`` and ``remove_rows``.
     lams, scores : arrays of shape (q,)
         The lam of each target, and its cross-validated score.
     params : dict
