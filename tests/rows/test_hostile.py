@@ -143,6 +143,20 @@ def test_masked_values_are_missing() -> None:
         open_rows(np.ma.masked_array(X, X > 2), y)
     with pytest.raises(ValueError, match="masked array"):
         open_rows(X, np.ma.masked_array(y, y > 1))
+    blocks = da.ma.masked_greater(da.from_array(X, chunks=(N // 2, 3)), 2.0)
+    with pytest.raises(ValueError, match="masked array"):
+        search().fit(open_rows(blocks, y, cv=CV))
+    with pytest.raises(ValueError, match="masked array"):
+        CV.fold_of(np.ma.masked_array([1, 2, 3], [False, True, False]))
+
+
+@pytest.mark.parametrize(
+    "options", [{"features": ["a"]}, {"drop": "a"}, {"filter": [("a", ">", 0.0)]}, {"y": "y"}]
+)
+def test_open_rows_are_not_opened_otherwise(options: dict[str, Any]) -> None:
+    source = open_rows(FRAME, "y", cv=CV)
+    with pytest.raises(ValueError, match=f"give {next(iter(options))} where they are opened"):
+        open_rows(source, **options)
 
 
 def test_groups_that_lie_in_several_files_are_held_out_as_wholes(tmp_path: Path) -> None:

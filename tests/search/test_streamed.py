@@ -396,7 +396,7 @@ def test_folds_without_rows_weight_or_classes_are_refused(data: Data) -> None:
         KernelSearchCV(machine, {"lam": [1e-2]}, cv=CV).fit(open_rows(data.X, ["a"] * N))
     with pytest.raises(ValueError, match="explain needs rows in memory"):
         search.explain(open_rows(frame, "y"))
-    with pytest.raises(ValueError, match="given to open_rows already"):
+    with pytest.raises(ValueError, match="open already; give y where"):
         search.fit(open_rows(frame, "y"), "y")
 
 

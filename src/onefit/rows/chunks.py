@@ -18,6 +18,7 @@ from onefit import linalg
 from onefit._types import Array
 from onefit._validation import DataError, first_not_finite
 from onefit.rows.accumulate import Chunk
+from onefit.rows.columns import as_array
 from onefit.rows.hash_folds import HashKFold
 
 __all__ = ["BlockReader", "RowBlock"]
@@ -76,7 +77,6 @@ class BlockReader:
         From targets to numbers, (m,) or (m, q); None takes them as numbers.
     transform : callable or None
         From features as they are stored to numbers, (m, p); None takes them as numbers.
-    dtype : floating point type
     raw : bool
         Whether features and targets are to be left as they are stored, not encoded and not checked
         but for targets that are missing.
@@ -88,7 +88,6 @@ class BlockReader:
     clean: Map | None = None
     encode: Map | None = None
     transform: Map | None = None
-    dtype: Any = np.float64
     raw: bool = False
 
     def chunk(self, block: RowBlock) -> Chunk:
@@ -124,7 +123,7 @@ class BlockReader:
     def _on_device(self, X: Any, block: RowBlock) -> Any:
         """Rows that stay where they are; they come here only to say what is wrong with them."""
         xp = linalg.arrays_of(X)
-        X = xp.astype(X, self.dtype)
+        X = xp.astype(X, np.float64)
         if not bool(xp.lib.all(xp.lib.isfinite(X))):
             self._check_finite(xp.host(X), block)
         return X
@@ -138,7 +137,7 @@ class BlockReader:
 
     def _targets(self, block: RowBlock) -> Array:
         if block.y is None:
-            return np.empty((block.row.size, 0), dtype=self.dtype)
+            return np.empty((block.row.size, 0), dtype=np.float64)
         y = block.y if self.clean is None else self.clean(block.y)
         if self.raw:
             return _present(block, y)
@@ -158,7 +157,7 @@ class BlockReader:
 
     def _weights(self, block: RowBlock) -> Array:
         if block.s is None:
-            return np.ones(block.row.size, dtype=self.dtype)
+            return np.ones(block.row.size, dtype=np.float64)
         s = self._numbers(block.s, block, "sample_weight").reshape(-1)
         bad = np.flatnonzero(~(np.isfinite(s) & (s >= 0)))
         if bad.size:
@@ -166,11 +165,11 @@ class BlockReader:
         return s
 
     def _numbers(self, values: Any, block: RowBlock, what: str) -> Array:
-        found = np.asarray(values)
         try:
+            found = as_array(values)
             if found.dtype.kind in NO_NUMBER_KINDS:
                 raise TypeError(f"values of type {found.dtype} are not real numbers")
-            return found.astype(self.dtype, copy=False)
+            return found.astype(np.float64, copy=False)
         except (TypeError, ValueError) as error:
             raise DataError(
                 f"{what} holds a value that is not a number, {block.at(0)} or after it: {error}; "

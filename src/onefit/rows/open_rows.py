@@ -39,8 +39,9 @@ def open_rows(
 
     Parameters
     ----------
-    X : array, data frame, str or Path, list of paths, dask.array or dask.dataframe
+    X : array, data frame, str or Path, list of paths, dask.array, dask.dataframe or Source
         A path is that of a Parquet file, of a folder of such, or of an .npy file, which is mapped.
+        A source keeps its columns and rows, and gets the folds of ``cv``.
     y, sample_weight, groups : str, list of str, array, or Dask collection, default=None
         Targets, weights, and the key that folds are made from: names of columns where X has names,
         or a value for every row. Without groups, the number of a row is its key.
@@ -58,8 +59,11 @@ def open_rows(
     """
     splitter = check_splitter(cv)
     if isinstance(X, Source):
-        if any(one is not None for one in (y, sample_weight, groups)):
-            raise ValueError("y, sample_weight and groups were given to open_rows already")
+        roles = {"y": y, "sample_weight": sample_weight, "groups": groups}
+        asked = roles | {"features": features, "drop": drop or None, "filter": filter}
+        for name, one in asked.items():
+            if one is not None:
+                raise ValueError(f"the rows are open already; give {name} where they are opened")
         return X.split_by(splitter)
     if isinstance(X, (str, Path)) and str(X).endswith(".npy"):
         X = read_npy(X)
