@@ -80,19 +80,19 @@ def accumulators():
     m = features.size
     theta, step = random.normal(size=(2, m + 1, 3))
     train = random.random((PARTS, 3)) < 0.7
-    form = Form(features, SmoothedHinge(0.3), 0, True)
-    smooth = Form(fourier_map(Gaussian(0.5), P, 10, 0, True), Log(), 0, False)
+    form = Form(features, SmoothedHinge(0.3), 0, True, train)
+    smooth = Form(fourier_map(Gaussian(0.5), P, 10, 0, True), Log(), 0, False, train)
     ts = random.random((4, 3))
     W, b = random.normal(size=(PARTS, m, 1)), random.normal(size=(PARTS, 1))
     return {
         "gram": MomentSums(features, Centre(random.normal(size=m), np.array([0.3]))),
         "second": Second(form, theta[:, 0]),
         "second, smooth": Second(smooth, theta[:10, 0]),
-        "products": Products(form, theta, step, train),
-        "slopes": Slopes(form, theta, step, train, ts),
-        "shifts": ShiftedSlopes(form, theta, train, ts),
-        "flat intervals": FlatIntervals(form, theta, train),
-        "check": Check(form, theta, train, np.array([0.1, 1.0])),
+        "products": Products(form, theta, step),
+        "slopes": Slopes(form, theta, step, ts),
+        "shifts": ShiftedSlopes(form, theta, ts),
+        "flat intervals": FlatIntervals(form, theta),
+        "check": Check(form, theta, np.array([0.1, 1.0])),
         "values": Values(features, W, b),
         "lengths": Lengths(features, PARTS),
     }

@@ -186,3 +186,5 @@ def test_bad_parameters_of_landmarks():
         Nystrom(tolerance=0)
     with pytest.raises(ValueError, match="Fourier features have none"):
         Fourier("auto")
+    with pytest.raises(ValueError, match="must be even, got 7"):
+        Fourier(7)

@@ -20,16 +20,15 @@ from onefit.criteria.base import ByRow
 from onefit.features.feature_gram import FeatureGram
 from onefit.features.leave_one import FeatureHat, HatBasis
 from onefit.features.maps import FeatureMap
-from onefit.features.passes import Sum
 from onefit.losses.base import Loss
 from onefit.problem import Problem
-from onefit.rows.accumulate import Chunk
+from onefit.rows.accumulate import Accumulator, Chunk
 
 __all__ = ["CriterionSums"]
 
 
 @dataclass(frozen=True)
-class CriterionSums(Sum):
+class CriterionSums(Accumulator[Array, Array]):
     """The accumulator of a criterion for one model, a number per lambda.
 
     Attributes

@@ -24,9 +24,10 @@ products with a few columns of weights come back as NumPy's arrays.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -43,48 +44,51 @@ __all__ = ["FeatureMap", "HeldMap", "NystromMap", "nystrom_map", "product"]
 MAX_TILE_ROWS = 1024
 
 
-class FeatureMap(Protocol):
-    """A map of rows to features, in double precision whatever the rows are in."""
+class FeatureMap(ABC):
+    """A map of rows to features, in double precision whatever the rows are in.
+
+    Unless a map knows better, coefficients are the weights themselves, and no landmark is lost.
+    """
 
     @property
+    @abstractmethod
     def size(self) -> int:
         """Number of features."""
-        ...
 
+    @abstractmethod
     def apply(self, X: Any, out: Array | None = None) -> Any:
         """phi of every row, (n, m), C-ordered and the caller's to overwrite.
 
         ``out`` is where NumPy's numbers may be written, which spares memory that is new each time.
         """
-        ...
 
     def read(self, X: Any) -> Any:
         """The same, not to be written to."""
-        ...
+        return self.apply(X)
 
     def coefficients(self, W: Array) -> Array:
         """What :meth:`evaluate` takes for the weights W of features, (m, c)."""
-        ...
+        return np.asfortranarray(W)
 
     def evaluate(self, X: Any, coefficients: Array) -> Array:
         """phi(X) W."""
-        ...
+        return product(self.read(X), coefficients)
 
     def drift(self, W: Array) -> Array:
         """Rounding error of a product, per column, in units of the length of a row."""
-        ...
+        return np.asarray(summation(self.size) * np.linalg.norm(W, axis=0))
 
+    @abstractmethod
     def lengths(self, X: Any) -> Array:
         """The root of K(x, x), no less than |phi(x)|."""
-        ...
 
     def lost(self, dropped: Indices) -> Array:
         """Columns that span what is orthogonal to the functions of the other landmarks, (m, d)."""
-        ...
+        return np.empty((self.size, 0))
 
 
 @dataclass(frozen=True)
-class NystromMap:
+class NystromMap(FeatureMap):
     """Whitened features of landmarks.
 
     Attributes
@@ -119,9 +123,6 @@ class NystromMap:
         xp = linalg.arrays_of(X)
         _, lower = self._at(xp)
         return xp.solve_rows(lower, self._kernels(X, out))
-
-    def read(self, X: Any) -> Any:
-        return self.apply(X)
 
     def evaluate(self, X: Any, coefficients: Array) -> Array:
         """Kernel values of a tile are multiplied by the thread that made them, and freed."""
@@ -231,7 +232,7 @@ def nystrom_map(kernel: Kernel, landmarks: Any) -> NystromMap:
 
 
 @dataclass(frozen=True)
-class HeldMap:
+class HeldMap(FeatureMap):
     """Features that were computed before: the rows are the features.
 
     Attributes
@@ -257,15 +258,6 @@ class HeldMap:
 
     def read(self, X: Any) -> Any:
         return np.ascontiguousarray(X) if linalg.arrays_of(X).on_host else X
-
-    def coefficients(self, W: Array) -> Array:
-        return np.asfortranarray(W)
-
-    def evaluate(self, X: Any, coefficients: Array) -> Array:
-        return product(self.read(X), coefficients)
-
-    def drift(self, W: Array) -> Array:
-        return np.asarray(summation(self.size) * np.linalg.norm(W, axis=0))
 
     def lengths(self, X: Any) -> Array:
         return linalg.arrays_of(X).row_norms(X) * (1.0 + 1e-12)

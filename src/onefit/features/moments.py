@@ -22,7 +22,7 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.features.maps import FeatureMap
-from onefit.rows.accumulate import Chunk
+from onefit.rows.accumulate import Accumulator, Chunk
 
 __all__ = ["MAX_FEATURE_ELEMENTS", "Centre", "MomentSums", "Moments", "Sums"]
 
@@ -69,7 +69,7 @@ class Sums:
         G, B = xp.zeros((m, m), np.float64), xp.zeros((m, q + 1), np.float64)
         return cls(G.T, B, np.zeros((q + 1, q + 1)))
 
-    def add(self, other: Sums) -> Sums:
+    def __iadd__(self, other: Sums) -> Sums:
         """Become the sum of both."""
         self.G += other.G
         self.B += other.B
@@ -118,12 +118,12 @@ class Moments:
         xp = next((sums.arrays for sums in self.folds.values()), linalg.HOST)
         total, gone = Sums.zero(m, q, xp), set(removed)
         for name in sorted(set(self.folds) - gone):
-            total.add(self.folds[name])
+            total += self.folds[name]
         return total
 
 
 @dataclass(frozen=True)
-class MomentSums:
+class MomentSums(Accumulator[dict[int, Sums], Moments]):
     """The accumulator of the moments.
 
     Parameters
@@ -164,11 +164,6 @@ class MomentSums:
         sums.T += targets.T @ targets
         sums.rows += s.size
         sums.terms = max(sums.terms, xp.terms or s.size)
-
-    def merge(self, one: dict[int, Sums], other: dict[int, Sums]) -> dict[int, Sums]:
-        for name, sums in other.items():
-            one[name] = one[name].add(sums) if name in one else sums
-        return one
 
     def finish(self, state: dict[int, Sums]) -> Moments:
         return Moments(state, self.centre)

@@ -99,7 +99,8 @@ class Ridge:
             A = complement.congruent(A)
             r = complement.coordinates(r)
         self.A, self.r = A, r
-        self.reduced = self.arrays.reduced(self.arrays.fortran_copy(A))
+        # nothing to reduce where every landmark is dropped
+        self.reduced = self.arrays.reduced(self.arrays.fortran_copy(A)) if A.shape[0] else None
 
     @classmethod
     def without(
@@ -119,7 +120,9 @@ class Ridge:
         """The models at every lambda."""
         m, q, L = self.centre.phi.size, self.r.shape[1], lams.size
         ridges = lams * self.weight
-        V, found = self.reduced.solve(ridges, self.r)
+        V, found = self.arrays.zeros((0, L * q), np.float64), np.ones(L, dtype=bool)
+        if self.reduced is not None:
+            V, found = self.reduced.solve(ridges, self.r)
         reasons = ["" if ok else _below(lam) for lam, ok in zip(lams, found, strict=True)]
         W = V if self.complement is None else self.complement.vectors(V)
         W = self.arrays.host(W).reshape(m, L, q)

@@ -16,7 +16,7 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array
 from onefit.features.maps import FeatureMap
-from onefit.rows.accumulate import Chunk
+from onefit.rows.accumulate import Accumulator, Chunk
 from onefit.rows.survey import Surveyed
 from onefit.scoring import Metric, RowSums
 from onefit.spec.coding import class_codes
@@ -25,7 +25,7 @@ __all__ = ["Scores", "finished", "of_models"]
 
 
 @dataclass(frozen=True)
-class Scores:
+class Scores(Accumulator[tuple[RowSums, ...], tuple[RowSums, ...]]):
     """The accumulator of the row sums of some metrics, each over the test rows of every fold.
 
     The sums of a metric have axes (3, k, L, c): of the statistic, its least and largest value; the
@@ -90,12 +90,6 @@ class Scores:
     def _coefficients(self) -> list[Array]:
         """The factors of products with features, fold by fold."""
         return [self.features.coefficients(W.reshape(W.shape[0], -1)) for W in self.W]
-
-    def merge(self, one: tuple[RowSums, ...], other: tuple[RowSums, ...]) -> tuple[RowSums, ...]:
-        return tuple(a + b for a, b in zip(one, other, strict=True))
-
-    def finish(self, state: tuple[RowSums, ...]) -> tuple[RowSums, ...]:
-        return state
 
 
 def _over_rows(values: Array) -> Array:

@@ -16,7 +16,7 @@ from onefit import linalg
 from onefit._types import Array
 from onefit.features.maps import FeatureMap
 from onefit.folds import Folds
-from onefit.rows.accumulate import Chunk
+from onefit.rows.accumulate import Accumulator, Chunk
 
 __all__ = ["MAX_KEPT_ELEMENTS", "Kept", "Values", "numbers"]
 
@@ -53,7 +53,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Values:
+class Values(Accumulator[list[Kept], Kept]):
     """The accumulator of held-out values.
 
     Attributes
@@ -83,9 +83,6 @@ class Values:
     def _coefficients(self) -> list[Array]:
         """The factors of products with features, fold by fold."""
         return [self.features.coefficients(W) for W in self.W]
-
-    def merge(self, one: list[Kept], other: list[Kept]) -> list[Kept]:
-        return one + other
 
     def finish(self, state: list[Kept]) -> Kept:
         names = ("row", "fold", "s", "Y", "u")

@@ -1,25 +1,26 @@
-"""One pass over rows, wherever they lie: init, update with a chunk, merge, finish.
+"""Sums over rows, wherever they lie: init, update with a chunk, merge, finish.
 
-What cross-validation in feature space needs of the data are sums over rows (theory, "Feature
-space"). An accumulator says how such a sum begins, grows by a chunk of rows, is joined with that of
-other rows, and becomes a result. It is a pure description: it keeps no state of its own and knows
-nothing of files, processes or clusters, so that the same one runs in memory, over the row groups of
-a Parquet folder, or as the tree reduction of a cluster. Merging is associative up to rounding; the
-order in which chunks arrive must not matter beyond that.
+Cross-validation in feature space needs sums over rows (theory, "Feature space"). An accumulator
+defines such a sum: how it begins, grows by a chunk of rows, is joined with that of other rows, and
+becomes a result. It keeps no state of its own and knows nothing of files, processes or clusters, so
+the same one runs in memory, over the row groups of a Parquet folder, or as the tree reduction of a
+cluster. Merging is associative up to rounding; the order in which chunks arrive must not matter
+beyond that.
 
 Accumulators are made of others. Several share a pass (`Joint`). Models of several kinds read the
 same rows, each with columns of its own, one for each pair of classes or each level of a target, and
 with class weights of its own, which belong to the fit and not to the scores: `OfModel` applies both
-chunk by chunk, where a model's sums are taken, and nowhere else.
+to every chunk of a model's sums.
 
 A state is arrays, numbers and texts, and tuples, lists, dicts and dataclasses of these.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from onefit import linalg
 from onefit._types import Array
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 State = TypeVar("State")
-Result = TypeVar("Result", covariant=True)
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -63,24 +64,40 @@ class Chunk:
     row: Array
 
 
-class Accumulator(Protocol[State, Result]):
+class Accumulator(ABC, Generic[State, Result]):
     """A sum over rows."""
 
+    @abstractmethod
     def init(self) -> State:
         """The state of no rows."""
 
+    @abstractmethod
     def update(self, state: State, chunk: Chunk) -> State:
         """Add the rows of a chunk; the state passed may be reused for the result."""
 
     def merge(self, one: State, other: State) -> State:
-        """The sum of both states; either may be reused for the result."""
+        """The sum of both states, entry by entry of tuples and dicts.
+
+        Either may be reused for the result. A dict may lack entries, which count as zero.
+        """
+        return _sum(one, other)  # type: ignore[no-any-return]
 
     def finish(self, state: State) -> Result:
-        """The result of the sum."""
+        """The result of the sum: the state."""
+        return state  # type: ignore[return-value]
+
+
+def _sum(one: Any, other: Any) -> Any:
+    if isinstance(one, tuple):
+        return tuple(_sum(a, b) for a, b in zip(one, other, strict=True))
+    if isinstance(one, dict):
+        return one | {name: _sum(one[name], b) if name in one else b for name, b in other.items()}
+    one += other
+    return one
 
 
 @dataclass(frozen=True)
-class Joint:
+class Joint(Accumulator[tuple[Any, ...], tuple[Any, ...]]):
     """Accumulators that are given the same chunks; the result has one of each."""
 
     parts: tuple[Accumulator[Any, Any], ...]
@@ -100,7 +117,7 @@ class Joint:
 
 
 @dataclass(frozen=True)
-class OfModel:
+class OfModel(Accumulator[Any, Any]):
     """The accumulator of the rows as one model has them.
 
     Attributes

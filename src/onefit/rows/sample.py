@@ -16,14 +16,14 @@ from scipy.sparse import issparse, vstack
 
 from onefit import linalg
 from onefit._types import Array, Indices
-from onefit.rows.accumulate import Chunk
+from onefit.rows.accumulate import Accumulator, Chunk
 from onefit.rows.hashing import spread
 
 __all__ = ["DrawnRows", "RowSampler", "row_hash"]
 
 
 def row_hash(seed: int, rows: Array) -> Array:
-    """64 bits for every row number.
+    """64 bits for every row number, different ones for different rows.
 
     Folds are hashes of row numbers, too. The seed enters otherwise here: if both hashes were alike,
     all landmarks could lie in one fold.
@@ -58,8 +58,8 @@ class DrawnRows:
         return DrawnRows(*(part[places] for part in parts))
 
     def smallest(self, size: int) -> DrawnRows:
-        """The first in the order of hashes; equal ones in that of row numbers."""
-        return self.take(np.lexsort((self.row, self.hashes))[:size])
+        """The first in the order of hashes, which differ from row to row."""
+        return self.take(np.argsort(self.hashes)[:size])
 
     def join(self, other: DrawnRows) -> DrawnRows:
         """Both together."""
@@ -70,7 +70,7 @@ class DrawnRows:
 
 
 @dataclass(frozen=True)
-class RowSampler:
+class RowSampler(Accumulator["DrawnRows | None", DrawnRows]):
     """The accumulator of a uniform sample of the rows of positive weight.
 
     Parameters

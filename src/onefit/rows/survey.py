@@ -21,7 +21,7 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array
 from onefit._validation import DataError
-from onefit.rows.accumulate import Chunk
+from onefit.rows.accumulate import Accumulator, Chunk
 
 __all__ = [
     "DistinctLabels",
@@ -133,7 +133,7 @@ class Surveyed:
 
 
 @dataclass(frozen=True)
-class Survey:
+class Survey(Accumulator[Surveyed, Surveyed]):
     """The accumulator of all that; for rows of k folds and q targets."""
 
     folds: int
@@ -156,12 +156,9 @@ class Survey:
         targets = [a.join(b) for a, b in zip(one.targets, other.targets, strict=True)]
         return Surveyed(one.rows + other.rows, targets, one.entries.join(other.entries))
 
-    def finish(self, state: Surveyed) -> Surveyed:
-        return state
-
 
 @dataclass(frozen=True)
-class DistinctLabels:
+class DistinctLabels(Accumulator[list[Any], Array]):
     """The accumulator of the different labels, whatever their type; as targets they are numbers.
 
     Parameters

@@ -16,7 +16,7 @@ from onefit.callbacks import callbacks_of
 from onefit.criteria.streamed import CriterionSums
 from onefit.features.fit import feature_method
 from onefit.features.fold_models import FoldModels, newton, squared
-from onefit.features.hashed import Lengths, Rows, hashed_folds
+from onefit.features.hashed import Lengths, StreamedFeatures, hashed_folds
 from onefit.features.leave_one import HatBasis
 from onefit.features.moments import MAX_FEATURE_ELEMENTS, Moments, MomentSums
 from onefit.features.scores import Scores, of_models
@@ -50,7 +50,7 @@ class StreamedModel:
     Attributes
     ----------
     model : CandidateModel
-    rows : Rows
+    rows : StreamedFeatures
     spec : Spec
     method : str
     classes : array or None
@@ -58,7 +58,7 @@ class StreamedModel:
     """
 
     model: CandidateModel
-    rows: Rows
+    rows: StreamedFeatures
     spec: Spec
     method: str
     classes: Array | None = None
@@ -133,13 +133,12 @@ def make_work(
             yield StreamedModel(model, rows, spec, name, classes)
 
 
-def _rows(job: Job, drawn: Seeded) -> Rows:
+def _rows(job: Job, drawn: Seeded) -> StreamedFeatures:
     approximation = job.models[0].spec.approximation
     seed, sample = drawn[approximation.randomness]
-    few = sample.smallest(approximation.sample_rows)
-    features, landmarks, chosen = approximation.make_map(job.kernel, few, seed)
-    kept = landmarks is None or approximation.keep_landmarks
-    return Rows(job.kernel, features, landmarks, None if kept else chosen.fold, sample)
+    kind = approximation.features
+    features, landmarks = kind.make_map(job.kernel, sample.smallest(kind.sample_rows), seed)
+    return StreamedFeatures(job.kernel, features, landmarks, kind.keep_landmarks, sample)
 
 
 def _basis(one: StreamedModel, moments: Moments) -> HatBasis | Exception:
@@ -206,7 +205,7 @@ class Passes:
             approximation = one.spec.approximation
             name = approximation.randomness
             seeds[name] = seeds[name] if name in seeds else approximation.draw_seed()
-            sizes[name] = max(approximation.sample_rows, sizes.get(name, 0))
+            sizes[name] = max(approximation.features.sample_rows, sizes.get(name, 0))
         samples = [RowSampler(sizes[name], seed) for name, seed in seeds.items()]
         k = self.source.reading.cv.n_splits
         survey, *drawn = self.run(Joint((Survey(k, q), *samples)))
@@ -266,7 +265,7 @@ class Passes:
 
     def _judged(self, one: StreamedModel, basis: Any) -> CriterionSums:
         rows, spec = one.rows, one.spec
-        landmarks = None if rows.fold is None else rows.landmarks
+        landmarks = None if rows.dropped is None else rows.dropped.row
         form = spec.loss, spec.scaling, one.lams
         return CriterionSums(self.criterion, rows.features, landmarks, basis, *form)
 

@@ -183,7 +183,8 @@ class StreamedRows(SearchRows):
         if is_classifier(model):
             ones = np.ones(len(model.classes_))
             model.class_weight_ = ones if work.classes is None else work.classes
-        model._adopt(rows.kernel, rows.features, rows.landmarks, found.fit(i))
+        landmarks = None if rows.landmarks is None else rows.landmarks.row
+        model._adopt(rows.kernel, rows.features, landmarks, found.fit(i))
         fitted = {"best_estimator_": model, "refit_time_": 0.0}
         if hasattr(model, "feature_names_in_"):
             fitted["feature_names_in_"] = model.feature_names_in_
