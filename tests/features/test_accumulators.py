@@ -124,7 +124,7 @@ def test_machines_do_not_depend_on_the_chunks(cut):
     gram, (parts, random) = accumulators()["gram"], cut
     machines = []
     for moments in (run(gram, [np.arange(N)]), run(gram, parts, random)):
-        ridge = Ridge(moments.without([1]), moments.centre, True, "mean")
+        ridge = Ridge(moments, [1], True, "mean", np.empty((moments.centre.phi.size, 0)))
         machines.append(ridge.models(np.array([1e-3])))
     np.testing.assert_allclose(machines[0].W, machines[1].W, atol=1e-10)
     np.testing.assert_allclose(machines[0].b, machines[1].b, atol=1e-10)

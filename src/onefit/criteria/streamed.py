@@ -119,17 +119,6 @@ class _ChunkHat(FeatureHat):
     def features(self, some: slice) -> Any:
         return linalg.arrays_of(self._phi).rows(self._phi, some)
 
-    def square_sums(self, some: slice, P: Any, weights: Array) -> Array:
-        if self._kept is None:
-            return super().square_sums(some, P, weights)
-        return np.asarray(linalg.matmul(self._squared[some], weights))
-
-    @cached_property
-    def _squared(self) -> Array:
-        """Made once for all lambdas: a chunk is small."""
-        assert self._kept is not None
-        return np.asarray(np.square(self._kept))
-
     @cached_property
     def _phi(self) -> Any:
         X, features = self.rows.kept

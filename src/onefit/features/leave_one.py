@@ -178,10 +178,6 @@ class FeatureHat:
         turned = xp.matmul(centred, xp.asarray(self.basis.vectors))
         return xp.host(turned) if self.arrays.on_host else turned
 
-    def square_sums(self, some: slice, P: Any, weights: Array) -> Array:
-        """Sums over the squares of phi_c V of a part, a column for each column of weights."""
-        return self.arrays.square_sums(P, weights)
-
     def at(self, lam: float) -> HatResiduals:
         """Residuals and leverages at ``lam``."""
         damped = 1.0 / (self.basis.values + self.problem.ridge(lam))
@@ -190,8 +186,8 @@ class FeatureHat:
 
     def _summed(self, weights: Array) -> Array:
         """Sums over the squares of phi_c V of all rows."""
-        parts = [self.square_sums(*part, weights[:, None]) for part in self.parts()]
-        return np.concatenate(parts)[:, 0]
+        parts = [self.arrays.square_sums(P, weights[:, None])[:, 0] for _, P in self.parts()]
+        return np.concatenate(parts)
 
     def residual(self, lam: float) -> Array:
         """y - u."""
@@ -241,7 +237,7 @@ class FeatureHat:
     def _left(self, some: slice, P: Any, ridge: Array) -> tuple[Array, Array, Array]:
         """y_i - u_i^(-i), 1 - H_ii, and |B phi_c| of some rows."""
         s, Y = self.s[some], self.problem.Y[some]
-        leverage, u, pull = self._pulled(some, P, ridge)
+        leverage, u, pull = self._pulled(P, ridge)
         slack = (1.0 - s * leverage - self.share[some])[:, None]
         residual = Y - self.basis.mean_y - u
         left = residual / slack
@@ -268,13 +264,13 @@ class FeatureHat:
         bound += fine * (far * size + np.abs(left) + np.abs(Y)) / slack
         return np.where(slack > 0.0, bound, np.inf)
 
-    def _pulled(self, some: slice, P: Any, ridge: Array) -> tuple[Array, Array, Array]:
+    def _pulled(self, P: Any, ridge: Array) -> tuple[Array, Array, Array]:
         """phi_c'B phi_c, phi_c'w less its mean, and |B phi_c|, each row at its own ridge."""
         values, z = self.basis.values, self.basis.z
         if (ridge == ridge[0]).all():  # as without weights: a few sums over the columns
             damped = 1.0 / (values + ridge[0])
             both = np.column_stack([damped, np.square(damped)])
-            sums = self.square_sums(some, P, both)
+            sums = self.arrays.square_sums(P, both)
             return sums[:, 0], product(P, damped[:, None] * z), np.sqrt(sums[:, 1])
         xp = self.arrays
         pulled = P / (xp.asarray(values)[None, :] + xp.asarray(ridge)[:, None])

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array
-from onefit.features.moments import Centre, Moments, Sums
+from onefit.features.moments import Moments
 from onefit.proof.precise import EPSILON, summation
 
 __all__ = ["Ridge", "RidgeModels"]
@@ -66,28 +66,30 @@ class RidgeModels:
 
 
 class Ridge:
-    """Quantities shared by the models of one training part.
+    """Quantities shared by the models of one training part at all lambdas.
 
     Parameters
     ----------
-    sums : Sums
-        Of the rows trained on; overwritten.
-    centre : Centre
+    moments : Moments
+    removed : iterable of int
+        The parts of the rows that are not trained on.
     fit_intercept : bool
     scaling : {"mean", "total"}
-    complement : Complement, Basis or None
-        The functions of the landmarks that are kept.
+    lost : (m, d) array
+        Columns that span the functions that may not be used.
     """
 
     def __init__(
         self,
-        sums: Sums,
-        centre: Centre,
+        moments: Moments,
+        removed: Iterable[int],
         fit_intercept: bool,
         scaling: str,
-        complement: Any = None,
+        lost: Array,
     ) -> None:
-        self.centre, self.fit_intercept, self.complement = centre, fit_intercept, complement
+        self.centre, self.fit_intercept = moments.centre, fit_intercept
+        sums = moments.without(removed)
+        self.complement: Any = sums.arrays.complement(lost) if lost.shape[1] else None
         self.weight = sums.weight if scaling == "mean" else 1.0
         self.means, self.arrays = sums.means, sums.arrays
         self.roots = np.sqrt(np.maximum(self.arrays.diagonal(sums.G), 0.0))
@@ -95,26 +97,12 @@ class Ridge:
         self.spread = np.sqrt(np.diag(sums.T)[:-1])
         A, r = sums.centred(fit_intercept)
         A = self.arrays.mirrored(A)
-        if complement is not None:
-            A = complement.congruent(A)
-            r = complement.coordinates(r)
+        if self.complement is not None:
+            A = self.complement.congruent(A)
+            r = self.complement.coordinates(r)
         self.A, self.r = A, r
         # nothing to reduce where every landmark is dropped
         self.reduced = self.arrays.reduced(self.arrays.fortran_copy(A)) if A.shape[0] else None
-
-    @classmethod
-    def without(
-        cls,
-        moments: Moments,
-        removed: Iterable[int],
-        fit_intercept: bool,
-        scaling: str,
-        lost: Array,
-    ) -> Ridge:
-        """The model without some parts, and without the functions that ``lost`` (m, d) spans."""
-        sums = moments.without(removed)
-        complement = sums.arrays.complement(lost) if lost.shape[1] else None
-        return cls(sums, moments.centre, fit_intercept, scaling, complement)
 
     def models(self, lams: Array) -> RidgeModels:
         """The models at every lambda."""

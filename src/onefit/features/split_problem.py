@@ -87,8 +87,8 @@ class SplitProblem:
         if split is not None:
             removed, lost = np.flatnonzero(~self.train[:, split]), self.lost(split)
             longest = float(self.longest[split])
-        form = self.fit_intercept, self.scaling
-        found = Ridge.without(moments, removed.tolist(), *form, lost).models(lams)
+        ridge = Ridge(moments, removed.tolist(), self.fit_intercept, self.scaling, lost)
+        found = ridge.models(lams)
         drift = self.features.drift(np.asfortranarray(found.W.reshape(found.W.shape[0], -1)))
         return found, found.errors(longest, drift)
 

@@ -1,51 +1,38 @@
 """Sources of rows: lists of pieces, each with the number of its first row.
 
-A piece is read in one go, by whoever runs the pass: a slice of an array, a row group of a Parquet
-file, a block of a Dask collection. It can be sent to another process, where it is read. Numbers of
-rows are those of the whole sample, which all pieces are laid out over before anything is read; so
-the rows, their folds and every sum are the same however they are cut.
+A piece is adjacent rows that are read in one go: a slice of an array, a row group of a Parquet
+file, a block of a Dask collection. It has ``start``, the number of its first row, ``rows``, their
+number, and ``blocks(rows)``, an iterator over its rows in a :class:`onefit.rows.chunks.RowBlock`
+of at most ``rows`` rows each. It can be sent to another process and read there. Rows are numbered
+in the whole sample before anything is read, so their folds and every sum are the same however the
+rows are cut into pieces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from onefit._describe import describe
 from onefit._types import Array
 from onefit._validation import DataError
-from onefit.rows.chunks import BlockReader, Map, RowBlock
+from onefit.rows.chunks import BlockReader, Map
 from onefit.rows.hash_folds import HashKFold
 
-__all__ = ["Piece", "Source", "groups_of", "needed", "numbered"]
-
-
-class Piece(Protocol):
-    """Adjacent rows of a source."""
-
-    @property
-    def start(self) -> int:
-        """Number of the first row."""
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-
-    def blocks(self, rows: int) -> Iterator[RowBlock]:
-        """Read them in blocks of at most ``rows`` rows."""
+__all__ = ["Source", "groups_of", "needed", "numbered"]
 
 
 @dataclass(frozen=True)
 class Source:
-    """Rows to stream, and how they are to be read.
+    """Rows to stream, and how to read them.
 
     Attributes
     ----------
-    pieces : sequence of Piece
+    pieces : sequence of pieces
         In the order of their rows.
     reading : BlockReader
     target_shape : tuple of int, or None
