@@ -259,8 +259,8 @@ def test_blocks_with_too_few_columns_are_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"y": 3.0}, "y must be a value for every row"),
-        ({"y": "y.npy"}, "y must be a value for every row"),
+        ({"y": 3.0}, "y must have a value for every row"),
+        ({"y": "y.npy"}, "y must have a value for every row"),
         ({"y": np.ones((N, 2, 2))}, r"y has shape \(600, 2, 2\)"),
         ({"y": np.ones((N, 0))}, r"y has shape \(600, 0\)"),
         ({"y": y, "sample_weight": np.ones((N, 2))}, r"sample_weight has shape \(600, 2\)"),

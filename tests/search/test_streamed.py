@@ -335,12 +335,12 @@ def test_a_lambda_that_fails_has_a_reason(data: Data) -> None:
         (
             {"estimator": KernelClassifier(class_weight="balanced", **NYSTROM)},
             "two",
-            "give gamma numbers",
+            "give numbers for gamma",
         ),
         (
             {"estimator": QUANTILES, "scoring": "neg_mean_absolute_error"},
             "y",
-            "of one value per row",
+            "needs one prediction per row",
         ),
         (
             {"estimator": QUANTILES, "param_grid": {"loss__level": [0.5, (0.2, 0.8)]}},

@@ -13,7 +13,7 @@ way that cannot be undone.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,7 +23,7 @@ from sklearn.utils import check_random_state
 from onefit import linalg
 from onefit._types import Array, Indices
 from onefit._validation import check_choice, check_positive
-from onefit.features.feature_gram import FeatureGram, chunks, run
+from onefit.features.feature_gram import FeatureGram
 from onefit.features.fourier import fourier_map
 from onefit.features.maps import FeatureMap, nystrom_map
 from onefit.kernels import Kernel
@@ -39,13 +39,10 @@ __all__ = [
     "named_approximation",
 ]
 
-LANDMARKS = ("uniform", "pivoted")
 #: rows in which landmarks that are not uniform are looked for: at most, at least, and for each
 MAX_CANDIDATE_ROWS, MIN_CANDIDATE_ROWS, CANDIDATE_ROWS_PER_LANDMARK = 5_000, 2_000, 3
 #: landmarks of "auto", at most
 MAX_AUTO_LANDMARKS = 4_000
-#: rows of a chunk while landmarks are drawn
-DRAW_CHUNK_ROWS = 2**16
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ class Nystrom:
     def __post_init__(self) -> None:
         if not isinstance(self.n_components, str) or self.n_components != "auto":
             object.__setattr__(self, "n_components", _check_size(self.n_components, ", or 'auto'"))
-        check_choice("landmarks", self.landmarks, LANDMARKS)
+        check_choice("landmarks", self.landmarks, ("uniform", "pivoted"))
         check_positive("tolerance", self.tolerance, "a part of the trace, such as 1e-3")
 
     @property
@@ -181,13 +178,12 @@ class Approximation:
 
     def expand(self, kernel: Kernel, X: Any, s: Array) -> FeatureGram:
         """Features of rows in memory."""
-        fold, none = np.zeros(s.size, dtype=np.intp), np.empty((s.size, 0))
-        parts: Iterable[Chunk] = chunks(X, none, s, fold, DRAW_CHUNK_ROWS)
-        seed = self.draw_seed()
-        drawn = run(RowSampler(self.features.sample_rows, seed), parts)
+        rows, none, seed = np.arange(s.size), np.empty((s.size, 0)), self.draw_seed()
+        sampler = RowSampler(self.features.sample_rows, seed)
+        drawn = sampler.finish(sampler.update(None, Chunk(X, none, s, rows, rows)))
         features, landmarks = self.features.make_map(kernel, drawn, seed)
-        rows = None if landmarks is None else landmarks.row
-        return FeatureGram(X, features, rows, self.features.keep_landmarks)
+        places = None if landmarks is None else landmarks.row
+        return FeatureGram(X, features, places, self.features.keep_landmarks)
 
 
 def named_approximation(approximation: Any) -> Any:

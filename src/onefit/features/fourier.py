@@ -3,8 +3,8 @@
 A stationary kernel is the mean of cos(omega'(x - z)) over its spectral measure; m/2 frequencies
 drawn from it give the features sqrt(2/m) (cos omega'x, sin omega'x). The measure is normal for the
 Gaussian kernel, a product of Cauchy distributions for the Laplace kernel, and Student's t for the
-Matern kernels. Orthogonal frequencies [2]_ make the Gaussian kernel's error smaller. They do not
-look at the rows at all.
+Matern kernels. Orthogonal frequencies [2]_ make the Gaussian kernel's error smaller. Frequencies do
+not depend on the rows.
 
 References
 ----------
@@ -84,7 +84,7 @@ def fourier_map(kernel: Kernel, d: int, size: int, seed: int, orthogonal: bool) 
 
 
 def _orthogonal(random: np.random.Generator, d: int, count: int) -> Array:
-    """Columns that are normal each, and orthogonal to those of their group of d."""
+    """Normal columns, orthogonal in groups of d."""
     blocks = []
     for _ in range(-(-count // d)):
         Q, R = np.linalg.qr(random.normal(size=(d, d)))

@@ -26,7 +26,7 @@ from onefit.features.fold_models import FoldModels, newton, squared
 from onefit.features.in_memory import all_rows, moments, split_problem
 from onefit.features.leave_one import FeatureHat, make_hat
 from onefit.features.moments import Moments
-from onefit.features.parts import MAX_MOMENT_ELEMENTS, Partition, partitions
+from onefit.features.parts import MAX_MOMENT_ELEMENTS, RowParts, partitions
 from onefit.features.split_problem import SplitProblem
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
@@ -85,7 +85,7 @@ class PreparedFeatures(Prepared):
     name: str
 
     @cached_property
-    def groups(self) -> list[tuple[Partition, SplitProblem, Moments | None]]:
+    def groups(self) -> list[tuple[RowParts, SplitProblem, Moments | None]]:
         """Splits that share parts, and for the squared loss the sums of these."""
         problem, folds = self.problem, self.folds
         # of other losses, there is a factor beside each matrix
@@ -156,7 +156,7 @@ class PreparedFeatures(Prepared):
         # rows that no model was trained on
         outside = np.setdiff1d(self.folds.rows, kept)
         if outside.size:
-            sums = moments(self.problem, Partition.whole(self.problem.n))
+            sums = moments(self.problem, RowParts.whole(self.problem.n))
             full, errors = all_rows(self.problem).squared(sums, path.lams)
             predicted = self.problem.K.values(outside, full.W) + full.b
             values[:, outside] = np.moveaxis(predicted, 0, 1)

@@ -2,8 +2,8 @@
 
 A model minimises F = sum s V(y, psi'theta) + Lambda |w|^2 over theta = (w, b). Its Hessian H =
 sum s d psi psi' + 2 Lambda (not for b) and its gradient are sums over rows, part by part
-(onefit.features.passes), so that one pass gives every split its own. A split that drops landmarks
-has H in the functions that remain, Q'H Q.
+(onefit.features.passes), so one pass serves every split. A split that drops landmarks has H in the
+functions that remain, Q'H Q.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from onefit.losses.base import Loss
 
 __all__ = ["HessianFactor", "PrimalColumns", "total"]
 
-#: the part of the largest curvature below which that of the intercept is negligible
+#: share of the largest curvature below which that of the intercept is negligible
 MAX_FLAT_CURVATURE_SHARE = 1e-6
 
 
@@ -84,7 +84,7 @@ class HessianFactor:
         self.floor = MAX_FLAT_CURVATURE_SHARE * steep
         self.flat = form.intercept and sums.curved < self.floor
         if self.flat:
-            # nowhere does the slope rise faster
+            # the largest curvature that the loss can have
             H[-1, -1] = steep
         self.H = xp.add_on_diagonal(H, column.penalty[:, 0])
         self.complement: Any = xp.complement(lost) if lost.shape[1] else None

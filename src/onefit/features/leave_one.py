@@ -40,7 +40,7 @@ from onefit.features.feature_gram import FeatureGram
 from onefit.features.in_memory import moments
 from onefit.features.maps import product
 from onefit.features.moments import Centre, Sums
-from onefit.features.parts import Partition
+from onefit.features.parts import RowParts
 from onefit.problem import Problem
 from onefit.proof.precise import summation
 
@@ -74,7 +74,7 @@ class HatBasis:
     z : (m, q) array
         V'r.
     mean_phi, mean_y : (m,) and (q,) arrays
-        What the intercept takes back: nothing without one.
+        Subtracted from features and targets; zero without an intercept.
     intercept : bool
     weight : float
         sum s.
@@ -137,7 +137,7 @@ class FeatureHat:
     Parameters
     ----------
     problem : Problem
-        These rows: with the squared loss, an FeatureGram for K, and positive weights. Its weight is
+        The rows: with the squared loss, a FeatureGram for K, and positive weights. Its weight is
         that of the sample.
     basis : HatBasis
         Of the sample.
@@ -152,7 +152,7 @@ class FeatureHat:
         self._kept: Any = None
 
     def parts(self) -> Iterator[tuple[slice, Any]]:
-        """Rows, and phi_c V of these where V is, a chunk at a time."""
+        """Chunks of rows, and phi_c V of each, where V is."""
         xp, n, m = self.arrays, self.problem.n, self.basis.values.size
         if self._kept is None and n * m <= self.rows.room:
             self._kept = xp.empty((n, m), np.float64)
@@ -278,14 +278,14 @@ class FeatureHat:
         return leverage, product(pulled, z), xp.row_norms(pulled)
 
     def _landmarks_in(self, some: slice) -> Iterator[tuple[int, Array]]:
-        """The landmarks in a part of the rows, counted from its first row."""
+        """The landmarks in a chunk of rows, counted from its first row."""
         for place, lost in self._landmarks:
             if some.start <= place < some.stop:
                 yield place - some.start, lost
 
     @cached_property
     def _landmarks(self) -> list[tuple[int, Array]]:
-        """Rows that are landmarks, and what they take from the functions."""
+        """Rows that are landmarks, and the function that each takes away, times V'."""
         rows, found = self.rows, []
         if rows.keep_landmarks or rows.landmarks is None:
             return []
@@ -311,6 +311,6 @@ def make_hat(problem: Problem) -> FeatureHat:
     """The hat matrices of the rows of positive weight."""
     rows = problem.positive
     kept = problem if rows.size == problem.n else problem.take(rows)
-    sums = moments(kept, Partition.whole(kept.n))
+    sums = moments(kept, RowParts.whole(kept.n))
     basis = HatBasis.of(sums.without(()), sums.centre, kept.fit_intercept)
     return FeatureHat(kept, basis)

@@ -30,11 +30,11 @@ from onefit.rows.accumulate import Accumulator, Chunk
 
 __all__ = ["BRACKET_POINTS", "FlatIntervals", "ShiftedSlopes", "recentre", "step_lengths"]
 
-#: points of a step at which slopes are computed
+#: step lengths at which slopes are computed
 STEP_LENGTHS = np.array([0.0, 1e-6, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.25, 0.5, 1.0])
-#: the part of the slope that may remain after a full step
+#: share of the slope that may remain after a full step
 MAX_LEFT_SLOPE_SHARE = 0.5
-#: points between two of them
+#: points between two step lengths, as shares of their distance
 BRACKET_POINTS = np.linspace(0.0, 1.0, 17)
 #: shifts of the intercept, in units of the targets' scale, at which its slope is computed
 SLOPE_SHIFTS_IN_SCALES = np.concatenate(
@@ -109,7 +109,7 @@ class FlatIntervals(Accumulator[tuple[Array, ...], FlatInterval]):
 
 
 def recentre(columns: PrimalColumns, theta: Array) -> Array:
-    """Shifts of the intercepts to where they belong, nearly."""
+    """Shifts of the intercepts to their minima, nearly."""
     shift = _crossing(columns, theta)
     there = theta.copy()
     there[-1] += shift
@@ -124,7 +124,7 @@ def _crossing(columns: PrimalColumns, theta: Array) -> Array:
     for _ in range(3):
         slopes: Array = columns.run(ShiftedSlopes(columns.form, theta, shifts))
         above = (slopes > 0.0).argmax(axis=0)
-        # an end where nothing rises, or nothing falls: the nearest point that was looked at
+        # no sign change: the last point if no slope is positive
         above = np.where((slopes > 0.0).any(axis=0), above, shifts.shape[0] - 1)
         high, low = shifts[above, every], shifts[np.maximum(above - 1, 0), every]
         before, after = slopes[np.maximum(above - 1, 0), every], slopes[above, every]

@@ -25,7 +25,7 @@ __all__ = ["MAX_PRIMAL_STEPS", "MAX_STEPS_WITHOUT_GAIN", "Minimum", "minimise_on
 
 #: largest number of steps, and steps without progress after which it stops
 MAX_PRIMAL_STEPS, MAX_STEPS_WITHOUT_GAIN = 40, 4
-#: factors by which a problem is made easier, the largest last
+#: trial factors of widened losses, ascending
 TRIAL_WIDENING_FACTORS = WIDENING_RATIO ** np.arange(1.0, 21.0)
 
 
@@ -71,7 +71,7 @@ def _newton(column: PrimalColumns, start: Array, carried: Carried | None = None)
         factor = HessianFactor(column, sums)
         pull = sums.g + column.penalty[:, 0] * theta
         move = -factor.solve(pull[:, None])
-        # what Newton's step still changes, in predictions
+        # how much Newton's step changes predictions
         change = float(column.longest[0]) * float(np.linalg.norm(move[: form.features.size]))
         change += abs(float(move[-1, 0])) if form.intercept else 0.0
         waited = 0 if change < 0.5 * best else waited + 1

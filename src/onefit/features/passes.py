@@ -117,12 +117,10 @@ class Second(Accumulator[dict[int, SecondSums], dict[int, SecondSums]]):
         u = form.predictions(phi, self.theta[:, None])
         s = chunk.s.astype(np.float64)[:, None]
         g, d = s * form.loss.gradient(y, u), s * form.loss.curvature(y, u)
-        for name in np.unique(chunk.fold).tolist():
-            some = np.flatnonzero((chunk.fold == name) & (chunk.s > 0))
-            if some.size:
-                own = linalg.arrays_of(phi).rows(phi, some)
-                sums = self._sums(own, g[some], d[some], float(s[some].sum()))
-                state[name] = state[name] + sums if name in state else sums
+        for name, some in chunk.by_fold():
+            own = linalg.arrays_of(phi).rows(phi, some)
+            sums = self._sums(own, g[some], d[some], float(s[some].sum()))
+            state[name] = state[name] + sums if name in state else sums
         return state
 
     def _sums(self, phi: Any, g: Array, d: Array, weight: float) -> SecondSums:
@@ -189,7 +187,7 @@ class Checked:
     g : (size, c) array
         sum s psi dV/du.
     size : (c,) array
-        sum s |phi| |dV/du|, what the rounding of the gradient is a part of.
+        sum s |phi| |dV/du|, of which the rounding of the gradient is a share.
     pull : (c,) array
         sum s |dV/du|.
     squares, weight, curved : (c,) arrays
@@ -199,7 +197,7 @@ class Checked:
     longest : float
         The largest |phi|.
     rows, terms : int
-        All of them, and how many were added up in an order that is not known before their sums.
+        Number of rows, and of those whose order of addition is not known.
     """
 
     g: Array = field(repr=False)

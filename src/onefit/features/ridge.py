@@ -10,8 +10,8 @@ dropped, A and r are taken in the coordinates of the functions that remain. One 
 tridiagonal form or on a device to its eigenvectors, serves all lambdas (onefit.linalg.reduced). A
 is where the rows are; what has a column per lambda and target is NumPy's.
 
-**Certificate.** Let rho = r - (A + Lambda) w be what the computed w leaves, and let rounding have
-taken A and r by no more than dA and dr from the sums they stand for. Then
+**Certificate.** Let rho = r - (A + Lambda) w be the residual of the computed w, and let dA and dr
+bound the rounding of A and r. Then
 
     ||w - w*|| <= (||rho|| + ||dA w|| + ||dr||) / Lambda,
     |u(x) - u*(x)| <= ||phi(x) - gbar|| ||w - w*||,
@@ -48,9 +48,9 @@ class RidgeModels:
     off : (L, q) array
         Bounds on ||w - w*||, infinite where no bound is known.
     far : float
-        A bound on the length of the mean of the features, which b is made of.
+        A bound on the length of the mean of the features, from which b is computed.
     reasons : list of str
-        Why there is no model, empty where there is one.
+        For each lambda the reason why there is no model; empty if there is one.
     """
 
     W: Array = field(repr=False)
@@ -60,7 +60,7 @@ class RidgeModels:
     reasons: list[str]
 
     def errors(self, longest: float, drift: Array) -> Array:
-        """Bounds (L, q) on the errors of predictions at rows with features no longer than this."""
+        """Bounds (L, q) on the errors of predictions at rows with |phi| of at most ``longest``."""
         error = (longest + self.far) * self.off + longest * drift.reshape(self.b.shape)
         return np.asarray(error + 4.0 * EPSILON * np.abs(self.b))
 
@@ -137,4 +137,4 @@ class Ridge:
 
 def _below(lam: float) -> str:
     """The reason why there is no model."""
-    return f"lam={lam:g} is below the rounding of the sums that its model is made of; raise lam"
+    return f"lam={lam:g} is below the rounding of the sums over the rows; raise lam"

@@ -1,8 +1,8 @@
-"""Held-out scores as sums over rows: every row is predicted by the models that did not see it.
+"""Held-out scores as sums over rows: every row is predicted by the models without its fold.
 
 A metric that is a function of means over the test rows of a split (:class:`onefit.scoring.Metric`)
-needs no held-out value to be kept, nor does its interval: the sums of the statistic, and of its
-least and largest value that the bounds of the held-out values allow, are enough.
+and its interval need no held-out values: the sums of the statistic, and of its least and largest
+value within the bounds of the held-out values, are enough.
 """
 
 from __future__ import annotations
@@ -62,8 +62,7 @@ class Scores(Accumulator[tuple[RowSums, ...], tuple[RowSums, ...]]):
         )
 
     def update(self, state: tuple[RowSums, ...], chunk: Chunk) -> tuple[RowSums, ...]:
-        for k in np.unique(chunk.fold).tolist():
-            own = np.flatnonzero((chunk.fold == k) & (chunk.s > 0.0))
+        for k, own in chunk.by_fold():
             X = linalg.arrays_of(chunk.X).rows(chunk.X, own)
             u = self.features.evaluate(X, self._coefficients[k]).reshape(-1, *self.b.shape[1:])
             u = np.moveaxis(np.asarray(u, dtype=np.float64) + self.b[k], 1, 0)

@@ -33,7 +33,7 @@ from onefit.proof.certificate import EXACT_TOLERANCE
 
 __all__ = ["limits", "refine", "solve_splits"]
 
-#: steps of conjugate gradients, and what these leave
+#: largest number of steps of conjugate gradients, and the relative residual at which they stop
 MAX_PRIMAL_CG_STEPS, PRIMAL_CG_RESIDUAL = 40, 1e-4
 
 
@@ -113,7 +113,7 @@ def _recentred(columns: PrimalColumns, theta: Array, factors: list[HessianFactor
 
 
 class _Refined:
-    """Columns on their way: where each is, and the best place it has been."""
+    """The present and the best model of each column, with bounds and steps."""
 
     def __init__(self, theta: Array, found: Certificate, longest: Array) -> None:
         self.theta, self.kept, self.found, self.longest = theta, theta.copy(), found, longest
@@ -122,7 +122,7 @@ class _Refined:
         self.waited = np.zeros(longest.size, dtype=np.intp)
 
     def put(self, some: Indices, theta: Array, new: Certificate, steps: int) -> None:
-        """The present state of some columns, and their number of steps."""
+        """Set the present models of some columns, after a number of steps."""
         bounds, sizes = new.at(self.longest[some], 0.0), _sizes(new)
         gained = (bounds < 0.5 * self.best[some]) | (sizes < 0.5 * self.sizes[some])
         self.waited[some] = np.where(gained, 0, self.waited[some] + 1)

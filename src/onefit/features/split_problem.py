@@ -1,10 +1,10 @@
-"""Models of some splits and of all rows in feature space, wherever the rows lie.
+"""Models of some splits and of all rows in feature space, in memory or streamed.
 
-Rows are known by their part alone: the folds of streamed rows (onefit.features.fold_models), or
-what the splits of rows in memory have in common (onefit.features.parts). Sums over a part come from
-passes. For the squared loss the moments of one pass are all there is to know; for another loss one
-model of all rows comes first, at a target and lambda, whose last pass leaves gradient and curvature
-part by part, and from these every split takes its steps (onefit.features.side_by_side).
+The rows are divided into parts: the folds of streamed rows (onefit.features.hashed), or the parts
+from which the splits of rows in memory are put together (onefit.features.parts). For the squared
+loss the moments of every part, from one pass, are enough. For another loss the model of all rows
+comes first, at a target and lambda; its last pass has gradient and curvature part by part, from
+which every split takes its steps (onefit.features.side_by_side).
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class SplitProblem:
     Attributes
     ----------
     features : FeatureMap
-        Of the chunks that ``run`` gives.
+        Of the chunks of ``run``.
     loss : Loss
-        That of all rows together.
+        That of all rows.
     fit_intercept : bool
     scaling : {"mean", "total"}
     scale : (q,) array
@@ -58,7 +58,7 @@ class SplitProblem:
     run : callable
         Makes a pass over all rows.
     own_loss : callable or None
-        From a target to the losses of the splits, where each has another.
+        From a target to the losses of the splits, if they differ, or None.
     """
 
     features: FeatureMap
@@ -78,9 +78,9 @@ class SplitProblem:
     def squared(
         self, moments: Moments, lams: Array, split: int | None = None
     ) -> tuple[RidgeModels, Array]:
-        """Least squares at every lambda, of a split or of all rows, and bounds on what it predicts.
+        """Least squares of a split or of all rows at every lambda, and bounds on its predictions.
 
-        The bounds (L, q) are for the rows that the split tests; for all rows without a split.
+        The bounds (L, q) are for the test rows of the split, or for all rows.
         """
         removed, lost = np.empty(0, dtype=np.intp), self._no_functions
         longest = self.farthest
@@ -97,7 +97,7 @@ class SplitProblem:
         return minimise_one(self._all_rows(lam, target), start)
 
     def error(self, lam: float, target: int, full: Minimum) -> tuple[float, str]:
-        """A bound on the error of a model of all rows for any of them, and why it is no minimum."""
+        """A bound on the errors of the model of all rows, and why it did not converge if so."""
         column, scale = self._all_rows(lam, target), float(self.scale[target])
         found = certify(column, full.theta[:, None], [full.factor])
         error = float(found.at(self.farthest, 0.0)[0])
@@ -108,9 +108,9 @@ class SplitProblem:
     def splits(
         self, lam: float, target: int, full: Minimum, refined: bool
     ) -> tuple[Array, Array, Array]:
-        """Models (size, k) of the splits, bounds (k,) on what they predict, and their steps.
+        """Models (size, k) of the splits, bounds (k,) on their predictions, and their steps.
 
-        ``refined`` splits take steps until they are exact, others one.
+        Splits take one step, or steps until they are exact if ``refined``.
         """
         lost = [self.lost(split) for split in range(self.weights.size)]
         columns = self._columns(lam, target, self.train, self.weights, lost, self.longest)

@@ -1,8 +1,8 @@
-"""Held-out values of one model, row by row, where there is room for a few numbers per row.
+"""Held-out values of one model, row by row, if a few numbers per row fit into memory.
 
-Scores need sums only (onefit.features.scores). What is made of single rows, out-of-fold predictions
-and all that follows from them, takes one more pass, after the winner is known: every row is
-predicted by the model of its fold, and number, target, weight, fold and value come back.
+Scores need sums only (onefit.features.scores). Out-of-fold predictions need one more pass, after
+the winner is known: the model without its fold predicts every row, and its number, target, weight,
+fold and value are kept.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from onefit.rows.accumulate import Accumulator, Chunk
 
 __all__ = ["MAX_KEPT_ELEMENTS", "Kept", "Values", "numbers"]
 
-#: numbers that are kept of all rows, at most
+#: largest number of elements that are kept of all rows
 MAX_KEPT_ELEMENTS = 2**24
 
 
 def numbers(rows: int, targets: int) -> int:
-    """Number of rows that are kept."""
+    """Number of elements that are kept of all rows."""
     return rows * (2 * targets + 4)
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept of some rows.
+    """Held-out values and targets of some rows.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Kept:
     u: Array = field(repr=False)
 
     def folds(self, k: int) -> Folds:
-        """The splits, rows counted in their order."""
+        """The splits, with rows numbered in their order."""
         test = [np.flatnonzero(self.fold == one) for one in range(k)]
         return Folds.from_removed(self.row.size, test, test, [True] * k)
 

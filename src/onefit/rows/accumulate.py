@@ -22,8 +22,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from onefit import linalg
-from onefit._types import Array
+from onefit._types import Array, Indices
 from onefit.spec.coding import class_codes
 
 __all__ = [
@@ -46,7 +48,7 @@ class Chunk:
     Attributes
     ----------
     X : (m, p) array
-        Of NumPy's, or of PyTorch's or CuPy's where rows lie on a device; all else is NumPy's.
+        Of PyTorch or CuPy if the rows are on a device; all other arrays are of NumPy.
     Y : (m, q) array
         Targets.
     s : (m,) array
@@ -62,6 +64,13 @@ class Chunk:
     s: Array
     fold: Array
     row: Array
+
+    def by_fold(self) -> Iterator[tuple[int, Indices]]:
+        """The rows of positive weight of every fold that has any, in ascending order."""
+        order = np.argsort(self.fold, kind="stable")
+        order = order[self.s[order] > 0]
+        names, starts = np.unique(self.fold[order], return_index=True)
+        yield from zip(names.tolist(), np.split(order, starts)[1:], strict=True)
 
 
 class Accumulator(ABC, Generic[State, Result]):
@@ -98,7 +107,7 @@ def _sum(one: Any, other: Any) -> Any:
 
 @dataclass(frozen=True)
 class Joint(Accumulator[tuple[Any, ...], tuple[Any, ...]]):
-    """Accumulators that are given the same chunks; the result has one of each."""
+    """Several accumulators in one pass; state and result are tuples, one entry for each."""
 
     parts: tuple[Accumulator[Any, Any], ...]
 
@@ -118,15 +127,15 @@ class Joint(Accumulator[tuple[Any, ...], tuple[Any, ...]]):
 
 @dataclass(frozen=True)
 class OfModel(Accumulator[Any, Any]):
-    """The accumulator of the rows as one model has them.
+    """An accumulator with the target columns and class weights of one model.
 
     Attributes
     ----------
     base : Accumulator
     columns : callable or None
-        From the targets of a chunk to the model's own columns.
+        From the targets of a chunk to the columns of the model.
     weights : (classes,) array or None
-        What rows of each class weigh in the model.
+        Weights of the classes.
     """
 
     base: Accumulator[Any, Any]
@@ -165,7 +174,7 @@ def _inside(state: Any) -> Iterator[Any]:
 
 
 def to_host(state: Any) -> Any:
-    """A state with NumPy's arrays only, which any process can take."""
+    """A state with NumPy arrays only, which can be sent to any process."""
     if linalg.is_elsewhere(state):
         return linalg.to_host(state)
     if isinstance(state, dict):

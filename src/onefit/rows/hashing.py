@@ -20,9 +20,6 @@ from onefit.rows.columns import as_array
 
 __all__ = ["hash_keys", "spread"]
 
-#: bytes of the digest that replaces a text
-TEXT_DIGEST_BYTES = 8
-
 
 def hash_keys(keys: Any, seed: int = 0) -> Array:
     """A word for each key: numbers, truth values, times, texts or bytes, none of them missing."""
@@ -73,7 +70,7 @@ def _word(key: Any, row: int) -> int:
     if isinstance(key, str):
         key = key.encode()
     if isinstance(key, bytes):
-        return int.from_bytes(blake2b(key, digest_size=TEXT_DIGEST_BYTES).digest(), "little")
+        return int.from_bytes(blake2b(key, digest_size=8).digest(), "little")
     try:
         one = np.array([key])
         if one.ndim == 1 and one.dtype.kind in "biufmM":

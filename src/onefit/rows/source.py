@@ -38,9 +38,9 @@ class Source:
     target_shape : tuple of int, or None
         Of a row's target: empty for a number, (q,) for q of them; None without a target.
     about : dict
-        The fingerprint of the rows, in words, with which a journal is compared.
+        The fingerprint of the rows, in words, which a journal compares.
     anywhere : bool
-        Whether pieces are small to send because they are read where they are needed.
+        Whether any process can read the pieces, which are small to send.
     lazy : bool
         Whether pieces hold Dask objects, which only Dask reads.
     """
@@ -80,15 +80,15 @@ class Source:
 
     @property
     def raw(self) -> Source:
-        """The same rows as they are stored."""
+        """The same rows, with features and targets as they are stored."""
         return replace(self, reading=replace(self.reading, raw=True))
 
     def encoded(self, encode: Map) -> Source:
-        """The same rows with targets that are mapped to numbers."""
+        """The same rows, with targets mapped to numbers."""
         return replace(self, reading=replace(self.reading, encode=encode))
 
     def transformed(self, transform: Map, n_features: int, clean: Map | None = None) -> Source:
-        """The same rows with features that are mapped to so many numbers, and targets cleaned."""
+        """The same rows, with features mapped to ``n_features`` numbers, and cleaned targets."""
         reading = replace(
             self.reading, names=None, n_features=n_features, transform=transform, clean=clean
         )
@@ -114,7 +114,7 @@ def numbered(start: int, rows: int) -> Array:
 
 
 def needed(package: str, extra: str | None, what: str) -> None:
-    """Say what to install where a package is missing; ``extra`` names one of onefit's, if any."""
+    """Raise if a package is missing; ``extra`` is the extra of onefit that has it, if any."""
     if find_spec(package) is None:
         name = package if extra is None else f"'onefit[{extra}]'"
         raise ImportError(f"{what} need {package}, which is not installed: pip install {name}")
