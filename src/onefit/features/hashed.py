@@ -58,7 +58,7 @@ class StreamedFeatures:
         return self.features.lost(np.flatnonzero(self.dropped.fold == k))
 
     def centre(self, intercept: bool) -> Centre:
-        """Constants near the means, for an intercept to take back."""
+        """Constants near the means of features and targets; zero without an intercept."""
         q = self.some.Y.shape[1]
         if not intercept:
             return Centre.zero(self.features.size, q)
@@ -71,16 +71,17 @@ def hashed_folds(
 ) -> SplitProblem:
     """The models without each fold, and that of all rows; ``longest`` is the |phi| of each fold."""
     weights = survey.weights
-    total = float(weights.sum())
+    train = ~np.eye(weights.size, dtype=bool)
     return SplitProblem(
         features=rows.features,
         loss=spec.loss,
         fit_intercept=spec.fit_intercept,
         scaling=spec.scaling,
         scale=survey.scale,
-        weight=total,
-        weights=total - weights,
-        train=~np.eye(weights.size, dtype=bool),
+        weight=float(weights.sum()),
+        # a sum: a difference would lose the digits of small weights
+        weights=weights @ train,
+        train=train,
         lost=rows.lost,
         longest=longest,
         farthest=float(longest.max()),
