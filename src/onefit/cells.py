@@ -221,10 +221,6 @@ class CellSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
         self.journal = journal
 
-    @property
-    def _estimator_type(self) -> Any:
-        return getattr(self.estimator, "_estimator_type", None)
-
     def __sklearn_tags__(self) -> Any:
         tags, own = get_tags(self.estimator), super().__sklearn_tags__()
         own.estimator_type = tags.estimator_type

@@ -16,7 +16,7 @@ from onefit._validation import DataError
 from onefit.rows.chunks import BlockReader, RowBlock
 from onefit.rows.columns import ColumnRoles, RowArrays, as_array
 from onefit.rows.hash_folds import HashKFold
-from onefit.rows.source import Source, numbered
+from onefit.rows.source import Source
 
 __all__ = ["TablePiece", "mapped", "read_npy", "table_source"]
 
@@ -127,7 +127,8 @@ class TablePiece:
             b = min(self.rows, a + rows)
             part = _taken(self.table, slice(offset + a, offset + b))
             parts = self.columns.split(part, self.given.take(slice(a, b)))
-            yield RowBlock(numbered(self.start + a, b - a), *parts, self.where, self.first)
+            row = np.arange(self.start + a, self.start + b)
+            yield RowBlock(row, *parts, self.where, self.first)
 
 
 def _taken(table: Any, some: slice) -> Any:

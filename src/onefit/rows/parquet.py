@@ -19,13 +19,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from onefit._describe import describe, digest
 from onefit._types import Array
 from onefit._validation import DataError
 from onefit.rows.chunks import BlockReader, RowBlock
 from onefit.rows.columns import ColumnRoles, RowArrays
 from onefit.rows.hash_folds import HashKFold
-from onefit.rows.source import Source, needed, numbered
+from onefit.rows.source import Source, needed
 
 __all__ = ["ParquetPiece", "open_dataset", "parquet_source"]
 
@@ -126,7 +128,7 @@ class ParquetPiece:
                 return
         done = 0
         for batch in self._batches(rows):
-            some = numbered(done, batch.num_rows)
+            some = np.arange(done, done + batch.num_rows)
             done += batch.num_rows
             if mask is not None:
                 batch, some = batch.filter(mask[some]), some[mask[some]]

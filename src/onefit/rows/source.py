@@ -15,15 +15,12 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
-import numpy as np
-
 from onefit._describe import describe
-from onefit._types import Array
 from onefit._validation import DataError
 from onefit.rows.chunks import BlockReader, Map
 from onefit.rows.hash_folds import HashKFold
 
-__all__ = ["Source", "groups_of", "needed", "numbered"]
+__all__ = ["Source", "groups_of", "needed"]
 
 
 @dataclass(frozen=True)
@@ -106,11 +103,6 @@ def groups_of(pieces: Sequence[Any], rows: int) -> list[list[Any]]:
         groups[-1].append(piece)
         held += piece.rows
     return groups
-
-
-def numbered(start: int, rows: int) -> Array:
-    """Numbers of adjacent rows."""
-    return np.arange(start, start + rows, dtype=np.int64)
 
 
 def needed(package: str, extra: str | None, what: str) -> None:
