@@ -22,6 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from onefit._types import Array
+from onefit.columns.fit import FitError
 from onefit.features.fold_models import FoldModels, newton, squared
 from onefit.features.in_memory import all_rows, moments, split_problem
 from onefit.features.leave_one import FeatureHat, make_hat
@@ -126,10 +127,18 @@ class PreparedFeatures(Prepared):
         return path.judged(self.problem)
 
     def models(self, lam: float) -> tuple[Array, Array]:
-        """Weights (m, splits, q) and intercepts (splits, q) of all splits at one lambda."""
+        """Weights (m, splits, q) and intercepts (splits, q) of all splits at one lambda.
+
+        Raises
+        ------
+        FitError
+            If a split has no model.
+        """
         m, q = self.problem.K.features.size, self.problem.Y.shape[1]
         W, b = np.zeros((m, len(self.folds), q)), np.zeros((len(self.folds), q))
         for splits, models in self._models(np.array([lam])):
+            if models.reasons[0]:
+                raise FitError(models.reasons[0])
             W[:, splits], b[splits] = np.moveaxis(models.W[:, :, 0], 0, 1), models.b[:, 0]
         return W, b
 
