@@ -164,7 +164,8 @@ class FeatureGram(Gram):
 
     def take(self, rows: Indices) -> FeatureGram:
         """Features of some rows."""
-        place = np.full(self.shape[0], -1, dtype=np.intp)
+        # the last entry is the place of a landmark that is not one of these rows
+        place = np.full(self.shape[0] + 1, -1, dtype=np.intp)
         place[rows] = np.arange(rows.size)
         landmarks = None if self.landmarks is None else place[self.landmarks]
         xp = linalg.arrays_of(self.X)
