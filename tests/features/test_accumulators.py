@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from onefit.features.fourier import fourier_map
 from onefit.features.hashed import Lengths
-from onefit.features.lines import FlatIntervals, ShiftedSlopes
+from onefit.features.lines import FlatIntervals
 from onefit.features.maps import nystrom_map
 from onefit.features.moments import Centre, MomentSums
 from onefit.features.passes import Check, Form, Products, Second, Slopes
@@ -90,7 +90,6 @@ def accumulators():
         "second, smooth": Second(smooth, theta[:10, 0]),
         "products": Products(form, theta, step),
         "slopes": Slopes(form, theta, step, ts),
-        "shifts": ShiftedSlopes(form, theta, ts),
         "flat intervals": FlatIntervals(form, theta),
         "check": Check(form, theta, np.array([0.1, 1.0])),
         "values": Values(features, W, b),
