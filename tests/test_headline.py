@@ -18,7 +18,13 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 from sklearn.metrics import root_mean_squared_error as rmse
-from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, cross_val_predict
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    LeaveOneOut,
+    cross_val_predict,
+)
 from sklearn.preprocessing import scale
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, select
@@ -169,6 +175,35 @@ def test_groups_make_the_interval_wider():
     alike = search.set_params(cv=splits).fit(many, target).headline_
     assert apart.score == alike.score
     assert apart.standard_error > 2.0 * alike.standard_error
+
+
+@pytest.mark.parametrize(
+    "cv",
+    [
+        GroupShuffleSplit(40, test_size=0.25, random_state=0),  # every group in about ten splits
+        GroupKFold(5),
+        KFold(5, shuffle=True, random_state=0),  # ignores the groups
+    ],
+)
+@pytest.mark.parametrize("scoring", ["neg_mean_squared_error", "neg_max_error"])
+@pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
+def test_the_blocks_of_a_grouped_search_are_its_groups(cv, scoring):
+    """Standard error by leaving out one group at a time, whichever splits test its rows."""
+    draw = np.random.default_rng(0)
+    groups = np.repeat(np.arange(12), 3)
+    rows = draw.normal(size=(36, 2))
+    target = rows[:, 0] + draw.normal(size=12)[groups]
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=cv, scoring=scoring, aggregate="pooled")
+    search.fit(rows, target, groups=np.array([f"g{g}" for g in groups]))
+    held = search.heldout_
+    errors, group = np.abs(target[held.folds.rows] - held.values[:, 0]), groups[held.folds.rows]
+    score = {"neg_max_error": np.max, "neg_mean_squared_error": lambda e: np.mean(e**2)}[scoring]
+    left = np.array([score(errors[group != g]) for g in range(12)])
+    expected = np.sqrt(11 / 12 * np.square(left - left.mean()).sum())
+    assert search.headline_.standard_error == pytest.approx(expected, rel=1e-4)
+    if scoring == "neg_mean_squared_error":
+        table = search.cv_results_["se_test_score"]
+        assert table[search.best_index_] == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_scorer_that_does_not_take_the_baseline():

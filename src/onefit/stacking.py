@@ -300,8 +300,8 @@ def _with_stack(
     rivals = None
     if metric in scoring.fast:
         rivals = RowLosses.of(*scoring.fast[metric], [([0], values[None])], 1)
-    grouped = "groups" in params
-    given = FitInputs(scorers, X, y, params.get("sample_weight"), score_params, grouped)
+    weight, groups = (params.get(name) for name in ("sample_weight", "groups"))
+    given = FitInputs(scorers, X, y, weight, score_params, groups)
     results = Results({}, {metric: splits}, {})
     headline = judge(given, scoring, results, rivals, best, metric, 0, held)
     other = copy(search)

@@ -40,12 +40,11 @@ __all__ = [
     "Rival",
     "blocks_of",
     "judge",
-    "pooled_errors",
     "row_losses",
     "warn_of_drift",
 ]
 
-#: largest number of blocks left out in turn, of groups and for metrics without a formula
+#: largest number of blocks left out in turn for metrics without a formula
 MAX_JACKKNIFE_BLOCKS = 50
 #: seed of the draws for the optimism, so that a search gives the same numbers again
 OPTIMISM_SEED = 0
@@ -254,11 +253,10 @@ def judge(
 def _headline(judged: _Judged, splits: Array, best: int, rivals: RowLosses | None) -> Headline:
     """The numbers of a winner; ``splits`` are the scores (C, k) of all candidates."""
     held, random = judged.held, np.random.default_rng(OPTIMISM_SEED)
-    rows = held.folds.rows
     score, left, ahead = _score_and_left(judged)
     error = float(jackknife_error(left))
     if rivals is not None:
-        optimism = rivals.optimism(rows, random)
+        optimism = rivals.optimism(blocks_of(held.folds, judged.given.groups), random)
     else:
         optimism = optimism_of_splits(splits, random)
     classifier = is_classifier(judged.model)
@@ -296,23 +294,23 @@ def _headline(judged: _Judged, splits: Array, best: int, rivals: RowLosses | Non
     )
 
 
-def blocks_of(folds: Folds, grouped: bool, most: int | None = None) -> Array:
-    """The block of each test row: rows one by one, or ``most`` blocks; whole splits for groups."""
-    if grouped:
-        k = len(folds)
-        split = np.repeat(np.arange(k), np.diff(folds.offsets))
-        return np.unique(split % min(k, MAX_JACKKNIFE_BLOCKS), return_inverse=True)[1]
-    place = np.unique(folds.rows, return_inverse=True)[1]
-    return place if most is None else place % min(most, int(place.max()) + 1)
+def blocks_of(folds: Folds, groups: Any, most: int | None = None) -> Array:
+    """The block of each test row: its group, or the row itself; several of them if over ``most``.
+
+    A row that several splits test is in one block, and so is a group.
+    """
+    unit = folds.rows if groups is None else np.asarray(groups)[folds.rows]
+    block = np.unique(unit, return_inverse=True)[1]
+    return block if most is None else block % min(most, int(block.max()) + 1)
 
 
 def _score_and_left(judged: _Judged) -> tuple[float, Array, Array | None]:
     """The pooled score; it, and its lead over the baseline, without each block of rows."""
     folds, values = judged.held.folds, judged.held.values
     if judged.losses is not None:
-        left = judged.losses.without(blocks_of(folds, judged.given.grouped))
+        left = judged.losses.without(blocks_of(folds, judged.given.groups))
         return float(judged.losses.scores()[0, 0]), left[:, 0], left[:, 0] - left[:, 1]
-    blocks = blocks_of(folds, judged.given.grouped, MAX_JACKKNIFE_BLOCKS)
+    blocks = blocks_of(folds, judged.given.groups, MAX_JACKKNIFE_BLOCKS)
     everything = np.ones(blocks.size, dtype=bool)
     parts = [everything, *(blocks != b for b in range(int(blocks.max()) + 1))]
     tests = [folds.rows[part] for part in parts]
@@ -360,11 +358,6 @@ def row_losses(scoring: Scoring | None, outcomes: list[Outcome], metric: Any) ->
     if C * outcomes[0].values[0].size > MAX_KEPT_LOSSES:
         return None
     return RowLosses.of(*scoring.fast[metric], ((one.indices, one.values) for one in outcomes), C)
-
-
-def pooled_errors(rivals: RowLosses, folds: Folds, grouped: bool) -> Array:
-    """Standard errors of the pooled scores of all candidates."""
-    return rivals.errors(blocks_of(folds, grouped))
 
 
 def warn_of_drift(headline: Headline, folds: Folds) -> None:
