@@ -23,7 +23,7 @@ sample, whose influence is not bounded, has neither.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import factorial
+from math import comb, factorial
 from typing import Any
 
 import numpy as np
@@ -65,8 +65,8 @@ def influence(
         Its parameters are used (for a search, those of the winner); it is not changed.
     X, y : training rows and targets
     order : int, default=1
-        Order of the derivative; 1 or 2 for the losses "log" and "logistic". A width of "mad" counts
-        as given.
+        Order of the derivative; 1 or 2 for the losses "log" and "logistic". A width of "mad" and
+        class weights of "balanced" are held at their values in the sample.
     at : array of shape (m, d), default=None
         Where to evaluate (kernel values against X when the kernel is precomputed); the training
         rows by default.
@@ -112,8 +112,9 @@ def influence(
     if at is not None:
         at = model._validate_X(at, reset=False)
         K_at = model.kernel_.matrix(Geometry(at, model.X_fit_, keep=False))
+    k = _relative_class_weights(model, problem)
     values = [
-        _of_target(Operator(problem, model.lam, j, u), order, K_at, point is not None)
+        _of_target(Operator(problem, model.lam, j, u), order, K_at, k, point is not None)
         for j, u in enumerate(solution.u.T)
     ]
     return values[0] if len(values) == 1 else np.stack(values, axis=-1)
@@ -156,21 +157,46 @@ def _one_row(model: Any, x: Any) -> Any:
     return np.asarray(x, dtype=np.float64).reshape(1, -1) if model.spec().needs_vectors else [x]
 
 
-def _of_target(operator: Operator, order: int, K_at: Array, added: bool) -> Array:
+def _relative_class_weights(model: KernelEstimator, problem: Problem) -> Array:
+    """The class weight of every row, over the mean class weight of the sample."""
+    if not is_classifier(model):
+        return np.ones(problem.n)
+    weights = model.class_weight_[model._codes]
+    return np.asarray(weights * (problem.s / weights).sum() / problem.s.sum())
+
+
+def _of_target(operator: Operator, order: int, K_at: Array, k: Array, added: bool) -> Array:
+    """The influence of each row, or of the last one, on one target at the rows of K_at.
+
+    Class weights multiply the losses. With k the weight of the class of z_i over the mean weight, a
+    share eps of the mass of P that moves to z_i is the share e = k eps / (1 + (k - 1) eps) of the
+    mass of the weighted losses, which mean scaling keeps at one. A term T_j e^j of the series in e
+    therefore adds C(r - 1, j - 1) k^j (1 - k)^(r - j) T_j to the term of order r in eps. Total
+    scaling is linear in the mass k eps that is added.
+    """
     total, n = float(operator.w.sum()), operator.y.size
-    change = -np.repeat(operator.w[:, None], 1 if added else n, axis=1)
+    rows = np.array([n - 1]) if added else np.arange(n)
+    k = k[rows]
     if added:
         # the row that was added has no weight, but the mass moves to it
-        y, u, last = operator.y[-1:], operator.u[-1:], slice(n - 1, n)
-        operator.g[last] = operator.loss.gradient(y, u)
-        operator.d[last] = operator.loss.curvature(y, u)
-        change[-1] += total
-    else:
-        change[np.diag_indices_from(change)] += total
-    before = operator.terms(change, order - 1)
-    a, b = operator.coefficients(operator.source(change, before))
-    at = linalg.matmul(np.ascontiguousarray(K_at), np.asfortranarray(a)) + b
-    return np.asarray(factorial(order) * (at[:, 0] if added else at.T))
+        operator.g[rows] = operator.loss.gradient(operator.y[rows], operator.u[rows])
+        operator.d[rows] = operator.loss.curvature(operator.y[rows], operator.u[rows])
+    of_total = operator.problem.scaling == "total"
+    change = -np.repeat(operator.w[:, None], rows.size, axis=1)
+    change[rows, np.arange(rows.size)] += total * k if of_total else total
+    if of_total:
+        k = np.ones(rows.size)
+    terms: list[Array] = []
+    found = np.zeros((len(K_at), rows.size))
+    for j in range(1, order + 1):
+        a, b = operator.coefficients(operator.source(change, terms))
+        share = comb(order - 1, j - 1) * k**j * (1.0 - k) ** (order - j)
+        if share.any():
+            at = linalg.matmul(np.ascontiguousarray(K_at), np.asfortranarray(a)) + b
+            found += share * at
+        if j < order:
+            terms.append(operator.problem.K.matmul(np.asfortranarray(a)) + b)
+    return np.asarray(factorial(order) * (found[:, 0] if added else found.T))
 
 
 def asymptotic_variance(
@@ -207,7 +233,7 @@ def asymptotic_variance(
     array([4.666667])
     """
     squares = influence(estimator, X, y, at=at, sample_weight=sample_weight) ** 2
-    _, _, s = _model_of(estimator)._check_data(X, y, sample_weight)
+    s = check_weights(sample_weight, np.empty((len(squares), 1)))
     return np.asarray(np.tensordot(s / s.sum(), squares, axes=1))
 
 
