@@ -16,6 +16,7 @@ from sklearn.model_selection import (
     LeaveOneGroupOut,
     LeaveOneOut,
     StratifiedKFold,
+    TimeSeriesSplit,
 )
 from sklearn.pipeline import Pipeline
 
@@ -23,7 +24,6 @@ from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.folds import Folds
 from onefit.losses import EpsilonQuadratic, Expectile, Huber
 from onefit.uncertainty import nested_cv, predict_interval
-from onefit.uncertainty.fold_models import leave_out
 from onefit.uncertainty.ranked import Ranked
 
 random = np.random.default_rng(0)
@@ -63,8 +63,8 @@ def by_refits(machine, cv, alpha, weight=None):
 @pytest.mark.parametrize("machine", MACHINES, ids=repr)
 def test_intervals_are_those_of_refits(machine):
     cv = KFold(4, shuffle=True, random_state=0)  # folds of two sizes
-    for method, folds in (("cv+", cv), ("jackknife+", LeaveOneOut())):
-        found = predict_interval(machine, X, y, X_new, 0.13, method, cv=4, random_state=0)
+    for method, folds, k in (("cv+", cv, 4), ("jackknife+", LeaveOneOut(), None)):
+        found = predict_interval(machine, X, y, X_new, 0.13, method, cv=k, random_state=0)
         low, high = by_refits(machine, folds, 0.13)
         np.testing.assert_allclose(found.lower, low, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(found.upper, high, rtol=1e-5, atol=1e-6)
@@ -76,12 +76,12 @@ def test_intervals_are_those_of_refits(machine):
 @pytest.mark.parametrize("machine", MACHINES, ids=repr)
 def test_weighted_intervals_are_those_of_refits(machine):
     weight = np.random.default_rng(1).uniform(0.2, 3.0, size=41)
-    for method, folds in (
-        ("cv+", KFold(4, shuffle=True, random_state=0)),
-        ("jackknife+", LeaveOneOut()),
+    for method, folds, k in (
+        ("cv+", KFold(4, shuffle=True, random_state=0), 4),
+        ("jackknife+", LeaveOneOut(), None),
     ):
         found = predict_interval(
-            machine, X, y, X_new, 0.13, method, cv=4, random_state=0, sample_weight=weight
+            machine, X, y, X_new, 0.13, method, cv=k, random_state=0, sample_weight=weight
         )
         low, high = by_refits(machine, folds, 0.13, weight)
         np.testing.assert_allclose(found.lower, low, rtol=1e-5, atol=1e-6)
@@ -112,19 +112,34 @@ def test_a_weight_is_a_number_of_rows(machine):
 
 
 @pytest.mark.parametrize("options", [{}, {"loss": Huber(0.3)}])
-def test_machines_of_every_split(options):
-    """Coefficients and intercepts, splits that keep less than they remove among them."""
+def test_splits_of_any_size(options):
+    """Some keep less than they remove, and some rows are tested by several."""
     machine = KernelRegressor(gamma=0.5, lam=1e-3, **options)
-    problem = machine._prepare(X, y, None)
-    folds = Folds.from_pairs(
-        41, [(np.arange(10), np.arange(10, 41)), (np.arange(30), np.arange(30, 41))]
-    )
-    (left,) = leave_out(problem, folds, 1e-3)
-    for k, (train, _) in enumerate(folds):
+    splits = [(np.arange(5, 15), np.arange(15, 41)), (np.arange(2, 30), np.r_[0, 1, 30:41])]
+    found = predict_interval(machine, X, y, X_new, 0.2, cv=splits)
+    ends, weight = [], []
+    for train, test in splits:
         fitted = clone(machine).fit(X[train], y[train])
-        np.testing.assert_allclose(left.a[train, k], fitted.dual_coef_, rtol=1e-5, atol=1e-7)
-        np.testing.assert_allclose(left.b[k], fitted.intercept_, rtol=1e-6)
-        assert (left.a[folds.removed[k], k] == 0).all()
+        residual = np.abs(y[test] - fitted.predict(X[test]))[:, None]
+        ends.append([residual - fitted.predict(X_new), residual + fitted.predict(X_new)])
+        weight.append(np.where(test >= 30, 0.5, 1.0))
+    weight = np.concatenate(weight)
+    for side, expected in zip(zip(*ends, strict=True), (-found.lower, found.upper), strict=True):
+        for column, value in zip(np.concatenate(side).T, expected, strict=True):
+            order = np.argsort(column)
+            rank = np.searchsorted(np.cumsum(weight[order]), 0.8 * (weight.sum() + 1) - 1e-9)
+            assert value == pytest.approx(column[order][rank], rel=1e-5)
+
+
+def test_a_split_whose_training_rows_have_no_weight_is_left_out():
+    """As if the first rows, on which a split in the order of time trains, were not there."""
+    weight = np.where(np.arange(41) < 11, 0.0, 1.0)
+    forward = TimeSeriesSplit(3, test_size=10)
+    found = predict_interval(MACHINES[0], X, y, X_new, 0.2, cv=forward, sample_weight=weight)
+    rows = TimeSeriesSplit(2, test_size=10)
+    expected = predict_interval(MACHINES[0], X[11:], y[11:], X_new, 0.2, cv=rows)
+    assert found.units == expected.units == 20
+    np.testing.assert_allclose(found.upper, expected.upper, rtol=1e-7)
 
 
 def test_several_targets_groups_and_precomputed_kernels():
@@ -206,6 +221,8 @@ def test_coverage_over_many_samples(options, repetitions):
         ({"sample_weight": np.full(41, 0.1)}, "0.1961, or more rows .with sample_weight"),
         ({"sample_weight": -np.ones(41)}, "must not be negative"),
         ({"cv": [(np.arange(41), np.arange(5))]}, "tests rows it trains on"),
+        ({"cv": 4, "method": "jackknife+"}, "cv is for method='cv\\+'"),
+        ({"cv": TimeSeriesSplit(4), "method": "full"}, "cv is for method='cv\\+'"),
         ({"estimator": KernelClassifier()}, "predict_interval is for regressors"),
         ({"estimator": LinearRegression()}, "needs a KernelRegressor"),
     ],

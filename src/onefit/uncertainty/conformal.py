@@ -71,8 +71,8 @@ class LocalWidths(NamedTuple):
 
     Attributes
     ----------
-    own : (n, k) array
-        Of the rows that each split tests; NaN for the others.
+    own : (N,) array
+        Of the rows that the splits test, in the order of ``folds.rows``.
     new : (m, k) array
         Of the new rows, for each split.
     full : (m, 1) array
@@ -158,7 +158,7 @@ def local_widths(
         K(x, x) of the new rows.
     """
     k_new, diagonal = np.asfortranarray(K_new.T, dtype=np.float64), diagonal.astype(np.float64)
-    own, new = np.full((problem.n, len(folds)), np.nan), np.empty((diagonal.size, len(folds)))
+    own, new = np.empty(folds.rows.size), np.empty((diagonal.size, len(folds)))
     ridges = np.array([problem.ridge(lam, train) for train in folds.train])
     for ridge in np.unique(ridges):
         inverse = _Bordered.of(problem, float(ridge))
@@ -167,7 +167,7 @@ def local_widths(
             rows = folds.removed[k]
             added, left = inverse.without(rows, h)
             new[:, k] = variance + added
-            own[rows, k] = left
+            own[folds.place(k)] = left[np.searchsorted(rows, folds.test[k])]
     full = _Bordered.of(problem, problem.ridge(lam)).at(k_new, diagonal)[1]
     return LocalWidths(np.sqrt(own), np.sqrt(new), np.sqrt(full)[:, None])
 

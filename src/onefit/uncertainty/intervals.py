@@ -67,7 +67,7 @@ them. Folds that are drawn by the sizes of groups (GroupKFold without shuffle) t
 to its size. Forecasts further ahead than the test sets of the splits reach, errors that grow with
 time, and changes after the last training row are outside of what forward residuals know.
 
-**Stacks** have intervals without a proof, see :mod:`onefit.uncertainty.of_stacks`.
+**Stacks** have intervals without a proof, see :mod:`onefit.uncertainty.fold_models`.
 
 **Weights.** A row of weight s_i stands for s_i equal rows that share a fold, in the fits and in the
 ranks, and the new row weighs 1: the interval ends at the smallest u^(k(i))(x) + R_i with
@@ -90,25 +90,28 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import indexable
 
 from onefit import linalg
-from onefit._validation import check_choice
+from onefit._indexing import n_rows
+from onefit._types import Array, Indices
+from onefit._validation import check_choice, check_weights
 from onefit.columns.fit import fit
 from onefit.estimators.accepted import check_accepted
 from onefit.estimators.stacked import StackedRegressor
 from onefit.folds import Folds, leave_one_out
 from onefit.quantiles import levels_of
-from onefit.search.preprocess import is_wrapped
-from onefit.uncertainty.conformal import LocalWidths, conformal_sets, hull
-from onefit.uncertainty.fold_models import KernelSample, Sample
-from onefit.uncertainty.of_stacks import StackedSample
+from onefit.search.preprocess import is_wrapped, kernel_estimator
+from onefit.uncertainty.conformal import conformal_sets, hull
+from onefit.uncertainty.fold_models import (
+    FoldPredictions,
+    of_kernel,
+    of_pipeline,
+    of_stack,
+    with_new_rows,
+)
 from onefit.uncertainty.ranked import Ranked, choose_folds, group_codes
-from onefit.uncertainty.refitted import PipelineSample
-
-Array = NDArray[Any]
 
 __all__ = ["PredictionInterval", "predict_interval"]
 
@@ -200,8 +203,9 @@ def predict_interval(
         for the squared loss and independent rows: they hold new targets with probability at least
         1 - alpha, and may consist of several intervals (``sets``).
     cv : int, splitter or iterable of splits, default=None
-        Of "cv+": None takes the splits of a search, else 10 folds. An int draws shuffled folds, of
-        groups if there are any. Splits that go forward in time have intervals of their own.
+        For "cv+" only: None takes the splits of a search, else 10 folds. An int draws shuffled
+        folds, of groups if there are any. Splits that go forward in time have intervals of their
+        own.
     random_state : int, RandomState or None, default=0
         For the shuffle.
     sample_weight : array of shape (n,), default=None
@@ -230,9 +234,12 @@ def predict_interval(
     """
     check_choice("method", method, ("cv+", "jackknife+", "full"))
     check_choice("width", width, ("constant", "local"))
+    model = _model_of(estimator)
+    _check_options(model, method, width, cv)
     X_train, y_train = indexable(X_train, y_train)
-    sample = _sample(_model_of(estimator), X_train, y_train, sample_weight, method, width)
-    model, n = sample.leaf, sample.s.size
+    n, local = n_rows(X_train), width == "local"
+    s = check_weights(sample_weight, np.empty((n, 1)))
+    weight = None if sample_weight is None else s
     codes = _groups(estimator, groups, n)
     cv = _splits_of(estimator, method, n) if cv is None else cv
     if method == "full":
@@ -240,81 +247,69 @@ def predict_interval(
         folds = leave_one_out(n)
     else:
         folds = choose_folds(method, cv, X_train, y_train, codes, random_state)
-    rows = np.flatnonzero(sample.s)
+    rows = np.flatnonzero(s)
     if rows.size < n:
         folds = folds.among(rows)
         codes = None if codes is None else np.unique(codes[rows], return_inverse=True)[1]
-    ranked = Ranked.of(folds, sample.s[rows], codes)
+    ranked = Ranked.of(folds, s[rows], codes)
     alpha = ranked.check(alpha)
-    if isinstance(sample, KernelSample) and method == "full":
-        return _full(sample, rows, X_new, width, ranked, alpha)
-    full, parts, widths = sample.predict(rows, folds, X_new, width == "local", verbose)
-    if folds.is_forward:
-        method, parts = "forward", [(own, full[:, [j]]) for j, (own, _) in enumerate(parts)]
-        widths = None if widths is None else widths._replace(new=widths.full)
-    elif isinstance(sample, StackedSample):
-        method = "cv"
-    if len(levels_of(model)) > 1:
-        width, y = "quantiles", sample.Y[rows, 0]
-        lower, upper = _around_quantiles(ranked, y, parts, alpha)
-        full = np.median(full, axis=1)
+    sets = None
+    if method == "full":
+        full, lower, upper, sets = _full(model, X_train, y_train, weight, rows, X_new, alpha, local)
     else:
-        targets = zip(sample.Y[rows].T, parts, strict=True)
-        ends = [_around(ranked, y, own, new, alpha, widths) for y, (own, new) in targets]
-        lower, upper = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
-        if model.spec().coding.one_column:
-            full, lower, upper = full[:, 0], lower[:, 0], upper[:, 0]
-    return PredictionInterval(full, lower, upper, alpha, method, ranked.unit, ranked.units, width)
+        given = (model, X_train, y_train, weight, rows, folds, X_new)
+        if is_wrapped(model):
+            found = of_pipeline(*given, verbose)
+        elif isinstance(model, StackedRegressor):
+            method, found = "cv", of_stack(model, X_train, y_train, rows, folds, X_new)
+        else:
+            found = of_kernel(*given, local)
+        if folds.is_forward:
+            method, found = "forward", found.centred
+        if len(levels_of(kernel_estimator(model))) > 1:
+            width, full = "quantiles", np.median(found.full, axis=1, keepdims=True)
+            lower, upper = _around_quantiles(ranked, found, alpha)
+        else:
+            full, (lower, upper) = found.full, _around(ranked, found, alpha)
+    if np.ndim(y_train) == 1 or width == "quantiles":
+        full, lower, upper = full[:, 0], lower[:, 0], upper[:, 0]
+        sets = None if sets is None else sets[0]
+    unit, units = ranked.unit, ranked.units
+    return PredictionInterval(full, lower, upper, alpha, method, unit, units, width, sets)
 
 
-def _sample(model: Any, X: Any, y: Any, weight: Any, method: str, width: str) -> Sample:
-    """The rows of a pipeline, of a stack, or of a kernel estimator."""
-    if is_wrapped(model):
-        return PipelineSample.of(model, X, y, weight, method, width)
-    if isinstance(model, StackedRegressor):
-        return StackedSample.of(model, X, y, weight, method, width)
-    _check_width(model, method, width)
-    return KernelSample(model, model._prepare(X, y, weight))
+def _around(ranked: Ranked, found: FoldPredictions, alpha: float) -> tuple[Array, Array]:
+    """Ends of the intervals around the predictions for new rows, target by target."""
+    residuals, width = np.abs(found.Y[ranked.row] - found.held_out), None
+    if found.widths is not None:
+        residuals, width = residuals / found.widths.own[:, None], found.widths.new
+    ends = [
+        ranked.ends(found.new[:, :, j], found.new[:, :, j], residual, alpha, width)
+        for j, residual in enumerate(residuals.T)
+    ]
+    lower, upper = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
+    return lower, upper
 
 
-def _around(
-    ranked: Ranked, y: Array, own: Array, new: Array, alpha: float, widths: LocalWidths | None
-) -> tuple[Array, Array]:
-    """Ends of the intervals of one target, around the predictions for new rows."""
-    residual = np.abs(y[ranked.row] - own[ranked.row, ranked.split])
-    if widths is None:
-        return ranked.ends(new, new, residual, alpha)
-    residual = residual / widths.own[ranked.row, ranked.split]
-    return ranked.ends(new, new, residual, alpha, widths.new)
-
-
-def _around_quantiles(
-    ranked: Ranked, y: Array, parts: list[Any], alpha: float
-) -> tuple[Array, Array]:
+def _around_quantiles(ranked: Ranked, found: FoldPredictions, alpha: float) -> tuple[Array, Array]:
     """Ends of the intervals outside of the lowest and the highest curve, wherever they cross."""
-    own = np.stack([one for one, _ in parts])[:, ranked.row, ranked.split]
-    new = np.stack([one for _, one in parts])
-    y = y[ranked.row]
-    residual = np.maximum(own.min(axis=0) - y, y - own.max(axis=0))
-    lower, upper = ranked.ends(new.min(axis=0), new.max(axis=0), residual, alpha)
+    y, held_out, new = found.Y[ranked.row, 0], found.held_out, found.new
+    residual = np.maximum(held_out.min(axis=1) - y, y - held_out.max(axis=1))
+    lower, upper = ranked.ends(new.min(axis=2), new.max(axis=2), residual, alpha)
     middle = 0.5 * (lower + upper)  # of an empty interval
-    return np.minimum(lower, middle), np.maximum(upper, middle)
+    return np.minimum(lower, middle)[:, None], np.maximum(upper, middle)[:, None]
 
 
 def _full(
-    sample: KernelSample, rows: Array, X_new: Any, width: str, ranked: Ranked, alpha: float
-) -> PredictionInterval:
-    """Full conformal sets, their ends, and the predictions of the estimator of all rows."""
-    model = sample.leaf
-    problem, K_new, X_new = sample.new_rows(rows, 0, X_new)
+    model: Any, X: Any, y: Any, weight: Any, rows: Indices, X_new: Any, alpha: float, local: bool
+) -> tuple[Array, Array, Array, list[Any]]:
+    """Predictions of the estimator of all rows, and the full conformal sets with their ends."""
+    problem = model._prepare(X, y, weight)
+    problem, K_new, X_new = with_new_rows(model, problem, rows, 0, X_new)
     lam, diagonal = float(model.lam), model.kernel_.diag(X_new)
-    sets: list[Any] = conformal_sets(problem, lam, K_new, diagonal, alpha, width == "local")
+    sets: list[Any] = conformal_sets(problem, lam, K_new, diagonal, alpha, local)
     (lower, upper), found = hull(sets), fit(problem, lam)
-    prediction = linalg.matmul(K_new, found.a) + found.b
-    if model.spec().coding.one_column:
-        prediction, lower, upper, sets = prediction[:, 0], lower[:, 0], upper[:, 0], sets[0]
-    about = (alpha, "full", ranked.unit, ranked.units)
-    return PredictionInterval(prediction, lower, upper, *about, width, sets)
+    return linalg.matmul(K_new, found.a) + found.b, lower, upper, sets
 
 
 def _model_of(estimator: Any) -> Any:
@@ -341,22 +336,38 @@ def _model_of(estimator: Any) -> Any:
     return estimator if isinstance(estimator, StackedRegressor) else clone(estimator)
 
 
-def _check_width(model: Any, method: str, width: str) -> None:
-    """Refuse combinations that have no formula."""
-    spec, what = model.spec(), "method='full'" if method == "full" else "width='local'"
-    if method == "full" and not spec.quadratic:
+def _check_options(model: Any, method: str, width: str, cv: Any) -> None:
+    """Refuse options without effect, and combinations that have no formula."""
+    if method != "cv+" and cv is not None:
+        raise ValueError(
+            f"cv is for method='cv+', and method={method!r} leaves out rows one by one"
+        )
+    if method == "cv+" and width == "constant":
+        return
+    what = "width='local'" if width == "local" else f"method={method!r}"
+    if isinstance(model, StackedRegressor):
+        raise ValueError(
+            "intervals of a stack come from its held-out residuals alone, got "
+            f"{what}; use method='cv+' and width='constant'"
+        )
+    if method == "jackknife+" and width == "constant":
+        return
+    if is_wrapped(model):
+        raise ValueError(
+            f"{what} needs one kernel matrix of all rows, and a {type(model).__name__} has "
+            "one per split; use method='cv+' with width='constant'"
+        )
+    if method == "full" and not model.spec().quadratic:
         raise ValueError(
             f"method='full' is for loss='squared', got loss={model.loss!r}: other residuals are "
             "not affine in the new target; use method='cv+' or 'jackknife+'"
         )
-    if method != "full" and width == "constant":
-        return
     if len(levels_of(model)) > 1:
         raise ValueError(
             "width='local' is for one curve, and an estimator with several levels has widths of "
             "its own; use width='constant'"
         )
-    if spec.precomputed or model.approximation is not None:
+    if model.spec().precomputed or model.approximation is not None:
         raise ValueError(
             f"{what} needs the kernel matrix and K(x, x) of new rows, which kernel='precomputed' "
             "and approximations do not give; use method='cv+' with width='constant'"
