@@ -59,7 +59,7 @@ from onefit.search.inputs import FitInputs, choosing_metric, resolve_scorers, ro
 from onefit.search.preprocess import is_wrapped
 from onefit.search.results import Results
 from onefit.search.scorers import build_scoring
-from onefit.stack_candidates import Candidates, without
+from onefit.stack_candidates import SearchCandidates, without
 from onefit.stack_weights import stack_weights
 from onefit.uncertainty.headline import judge
 
@@ -165,7 +165,7 @@ def stack(
     groups = getattr(search, "groups_", None)
     given = {"sample_weight": sample_weight, "groups": groups}
     params = {name: one for name, one in given.items() if one is not None}
-    members = [Candidates.of(one, X, y, params) for one in (search, *further)]
+    members = [SearchCandidates.of(one, X, y, params) for one in (search, *further)]
     rows = _Rows.of(members, X, y, sample_weight, loss, random_state)
     found = rows.learn(members, nested)
     bounds = np.sum(
@@ -195,7 +195,13 @@ class _Rows:
 
     @classmethod
     def of(
-        cls, members: list[Candidates], X: Any, y: Any, weight: Any, loss: str, random_state: int
+        cls,
+        members: list[SearchCandidates],
+        X: Any,
+        y: Any,
+        weight: Any,
+        loss: str,
+        random_state: int,
     ) -> _Rows:
         folds = members[0].folds
         for one in members[1:]:
@@ -227,7 +233,7 @@ class _Rows:
         residuals = F - Y[:, :, None]
         return stack_weights(residuals, s, self.loss, self.random_state, self.kernels)
 
-    def learn(self, members: list[Candidates], nested: bool) -> Stack:
+    def learn(self, members: list[SearchCandidates], nested: bool) -> Stack:
         """Weights, and the predictions of the stack for rows that it was not learned from."""
         weights, crossfit = self.weights(self.F), np.empty_like(self.Y)
         for test in self.folds.test:
@@ -250,7 +256,7 @@ class _Rows:
             None if double is None else self._error(double),
         )
 
-    def _nested(self, members: list[Candidates]) -> Array:
+    def _nested(self, members: list[SearchCandidates]) -> Array:
         """Held-out predictions of a stack whose weights never saw the fold, nor did its models."""
         folds, found = self.folds, np.empty_like(self.Y)
         if len(folds) < 3:
