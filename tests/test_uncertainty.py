@@ -19,10 +19,11 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.folds import Folds
-from onefit.losses import EpsilonQuadratic, Expectile, Huber
+from onefit.losses import EpsilonQuadratic, Expectile, Huber, Quantile
 from onefit.uncertainty import nested_cv, predict_interval
 from onefit.uncertainty.ranked import Ranked
 
@@ -488,6 +489,17 @@ def test_nested_cv_of_probabilities_and_of_levels():
     assert found.loss == "expectile"
 
 
+@pytest.mark.parametrize("loss", [Quantile([0.2, 0.8]), Expectile([0.2, 0.8])])
+def test_nested_cv_of_levels_in_a_pipeline(loss):
+    plain, grid = KernelRegressor(loss, gamma=0.5), {"lam": [1e-3]}
+    steps = Pipeline([("same", FunctionTransformer()), ("kernel", plain)])
+    expected = nested_cv(KernelSearchCV(plain, grid, cv=3), X, y, cv=3, repeats=1)
+    inside = KernelSearchCV(steps, {"kernel__lam": [1e-3]}, cv=3)
+    for search in (inside, clone(steps).set_params(kernel__lam=1e-3)):
+        found = nested_cv(search, X, y, cv=3, repeats=1)
+        assert (found.loss, found.error) == (expected.loss, pytest.approx(expected.error))
+
+
 def test_nested_cv_refuses_what_is_no_mean_over_rows():
     search = KernelSearchCV(KernelClassifier(), {"lam": [1e-3]}, cv=3, scoring="roc_auc")
     with pytest.raises(ValueError, match=r"scoring='roc_auc'.*not known to be a mean over rows"):
@@ -500,6 +512,8 @@ def test_what_nested_cv_does_not_take():
         nested_cv(KernelRegressor(), X, y, weights=y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         nested_cv(KernelRegressor(), X, y, sample_weight=y[:-1])
+    with pytest.raises(ValueError, match="fold of a single row"):
+        nested_cv(KernelRegressor(), X[:5], y[:5], cv=4)
     search = KernelSearchCV(KernelRegressor(), {}, cv=list(KFold(3).split(X)))
     with pytest.raises(ValueError, match="an int or a splitter"):
         nested_cv(search, X, y)

@@ -164,7 +164,7 @@ class Criterion(ABC):
         size = len(evidence.lams)
         values, reasons = np.full(size, np.inf), [""] * size
         whole = evidence.problem.K.features is None
-        reason = near_identity(evidence.problem.K) if self.guard and whole else ""
+        reason = near_identity(evidence.positive.K) if self.guard and whole else ""
         if reason:
             return values, [reason] * size
         try:

@@ -12,8 +12,9 @@ so that all n norms cost n^2. Their maximum bounds the variance of cross-validat
 
 The second term does not depend on lambda: k-KS compares *kernels*, and at one kernel picks the
 lambda that CV picks. It is not invariant under a rescaling of K or y, so candidates should be
-comparable there, as Gaussian kernels of several bandwidths are. Sample weights enter CV alone.
-Cost: CV + n^2. When to use: small samples and many kernels, where CV over-fits.
+comparable there, as Gaussian kernels of several bandwidths are. Sample weights enter CV alone; rows
+of weight zero are not part of K. Cost: CV + n^2. When to use: small samples and many kernels, where
+CV over-fits.
 
 **Derivatives.** The norm t_i is a root of t^2 - K_ii t - sum_{j != i} K_ij^2, so that
 (2 t_i - K_ii) dt_i = t_i dK_ii + 2 sum_{j != i} K_ij dK_ij: of rank one in dK. Their maximum has a
@@ -126,6 +127,6 @@ class KernelStability(CrossValidation):
             )
 
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        K, error_at = evidence.problem.K, super().prepare(evidence)
+        K, error_at = evidence.positive.K, super().prepare(evidence)
         second = float(self.eta / K.shape[0] * kernel_stability(K))
         return lambda i: error_at(i) + second

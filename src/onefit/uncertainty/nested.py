@@ -157,6 +157,10 @@ def nested_cv(
     _check_inner_splits(search)
     seeds = check_random_state(random_state).randint(2**31 - 1, size=repeats)
     folds = [data.folds(cv, int(seed), search) for seed in seeds]
+    if min(test.size for one in folds for test in one) < 2:
+        raise ValueError(
+            f"cv={cv} gives a fold of a single row, whose losses have no variance; use fewer folds"
+        )
     rounds = _rounds(search, data, folds, value.response, n_jobs)
     losses = [_paired(one, data, value.function) for one in rounds]
     return _summary(losses, cv, alpha, value.name)

@@ -174,7 +174,7 @@ def find_reach(
     """
     n = int(X.shape[0])
     kept = np.ones(n, dtype=bool) if reference is None else np.isin(np.arange(n), reference)
-    if folds is None or len(folds) == n:
+    if folds is None or all(rows.size == 1 for rows in folds.removed):
         return _largest(nearest(kernel, X, X[kept], differing=True))
     pairs = [(train[kept[train]], test) for train, test in folds]
     found = [

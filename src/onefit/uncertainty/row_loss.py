@@ -15,6 +15,7 @@ from onefit._validation import check_choice
 from onefit.criteria.pointwise import POINTWISE, Pointwise
 from onefit.quantiles import levels_of, neg_pinball_loss, pinball_losses
 from onefit.scoring import ROW_METRICS, Metric
+from onefit.search.preprocess import kernel_estimator
 
 Array = NDArray[Any]
 
@@ -104,7 +105,7 @@ def _scoring_of(search: Any) -> Any:
 
 
 def _of_scoring(scorer: Any, search: Any, y: Any) -> RowLoss | None:
-    model = getattr(search, "estimator", search)
+    model = kernel_estimator(getattr(search, "estimator", search))
     levels = levels_of(model)
     if scorer is None and len(levels) > 1 and model.spec().loss.name != "quantile":
         loss = model.spec().loss
