@@ -160,8 +160,12 @@ def baselines_of(model: Any, scorer: Any, y: Any, s: Array, folds: Folds) -> lis
     if len(constants) == 1:
         constants = constants * Y.shape[1]
 
+    orders = np.argsort(Y, axis=0, kind="stable").T  # quantiles sort rows in order in no time
+    columns = [(y[order], order) for y, order in zip(Y.T, orders, strict=True)]
+
     def constants_of(weights: Array) -> list[float]:
-        return [constant(y, weights) for constant, y in zip(constants, Y.T, strict=True)]
+        pairs = zip(constants, columns, strict=True)
+        return [constant(y, weights[order]) for constant, (y, order) in pairs]
 
     values = _repeated(constants_of, s, folds, by_part)
     return [Baseline(name, look_up(model, values), values)]
