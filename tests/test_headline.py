@@ -31,7 +31,7 @@ from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, select
 from onefit.losses import Expectile, Huber, Quantile
 from onefit.quantiles import neg_pinball_loss, pinball_loss
 from onefit.scoring import one_standard_error
-from onefit.uncertainty.score_interval import inflation, range_of, score_interval
+from onefit.uncertainty.score_interval import range_of, score_interval
 
 X, y = load_diabetes(return_X_y=True, scaled=False)
 X, y = scale(X)[:150], y[:150]
@@ -302,7 +302,6 @@ def test_intervals():
     assert above[0] < above[1] == 0.0
     assert np.isnan(score_interval((-np.inf, np.inf), np.nan, normal)).all()
     assert np.isnan(score_interval((-np.inf, np.inf), 1.0, normal[:1])).all()
-    assert inflation(100, 90.0) == pytest.approx(1 + 10 / 9)  # ten folds
 
 
 def test_a_few_rows_that_make_most_of_the_error_leave_fewer_degrees_of_freedom():
@@ -372,6 +371,19 @@ def test_the_best_label_is_the_baseline_of_a_metric_of_labels():
     search = searched(machine=KernelClassifier(), labels=labels, scoring="f1", cv=5)
     assert search.headline_.baseline == pytest.approx(1 / 3)  # always 1: precision 0.2, recall 1
     assert search.headline_.baseline_name == "always 1"
+
+
+def test_a_label_without_a_score_leaves_the_others_as_baselines():
+    """The precision of a class that is never predicted may be called undefined."""
+    labels = np.where(y > 150, "high", "low")  # "low" is the most frequent one
+
+    def precision(t, p):
+        return np.nan if not (p == "high").any() else np.mean(t[p == "high"] == "high")
+
+    search = KernelSearchCV(KernelClassifier(), GRID, cv=3, scoring=make_scorer(precision))
+    found = search.fit(X, labels).headline_
+    assert found.baseline_name == "always high"
+    assert found.baseline == pytest.approx(np.mean(labels == "high"))
 
 
 def test_pure_noise_does_not_beat_the_median():

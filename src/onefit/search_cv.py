@@ -290,7 +290,8 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             # not plain: the winner's own columns, levels or pairs of classes
             model = setup.model if setup.plain else setup.model_of(best)
             given, scoring = rows.judged_by(best, held)
-            headline = judge(given, scoring, results, rivals, model, metric, best, held)
+            splits = results.scores[metric]
+            headline = judge(given, scoring, model, metric, held, splits, best, rivals)
             if headline is not None:
                 fitted["headline_"] = headline
             if headline is not None and self.aggregate == "mean":

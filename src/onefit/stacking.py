@@ -54,10 +54,8 @@ from onefit._types import Array
 from onefit._validation import check_choice, check_weights
 from onefit.estimators.stacked import StackedClassifier, StackedRegressor
 from onefit.scoring.aggregate import aggregate
-from onefit.scoring.row_losses import RowLosses
 from onefit.search.inputs import FitInputs, choosing_metric, resolve_scorers, route
 from onefit.search.preprocess import is_wrapped
-from onefit.search.results import Results
 from onefit.search.scorers import build_scoring
 from onefit.stack_candidates import SearchCandidates, without
 from onefit.stack_weights import stack_weights
@@ -303,13 +301,9 @@ def _with_stack(
     assert metric is not None
     splits = scoring.score(best, values[None])[metric]
     total = pooled.score(best, values[None])[metric][:, 0]
-    rivals = None
-    if metric in scoring.fast:
-        rivals = RowLosses.of(*scoring.fast[metric], [([0], values[None])], 1)
     weight, groups = (params.get(name) for name in ("sample_weight", "groups"))
     given = FitInputs(scorers, X, y, weight, score_params, groups)
-    results = Results({}, {metric: splits}, {})
-    headline = judge(given, scoring, results, rivals, best, metric, 0, held)
+    headline = judge(given, scoring, best, metric, held, splits, 0, None)
     other = copy(search)
     other.best_estimator_, other.heldout_, other.stack_ = model, held, found
     sizes = np.diff(folds.offsets)

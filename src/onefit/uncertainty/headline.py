@@ -15,42 +15,33 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.metrics import r2_score
 
 from onefit._format import number
+from onefit._types import Array
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.scoring.row_losses import RowLosses, jackknife_error, optimism_of_splits
 from onefit.search.inputs import FitInputs
 from onefit.search.outcome import Outcome
-from onefit.search.results import Results
 from onefit.search.scorers import Scoring, build_scoring, call_pooled, name_of, only
 from onefit.uncertainty.baseline import Baseline, baselines_of
-from onefit.uncertainty.score_interval import COVERAGE_LEVEL, inflation, range_of, score_interval
+from onefit.uncertainty.score_interval import COVERAGE_LEVEL, range_of, score_interval
 
-Array = NDArray[Any]
-
-__all__ = [
-    "Headline",
-    "Rival",
-    "blocks_of",
-    "judge",
-    "row_losses",
-    "warn_of_drift",
-]
+__all__ = ["Headline", "blocks_of", "judge", "row_losses", "warn_of_drift"]
 
 #: largest number of blocks left out in turn for metrics without a formula
 MAX_JACKKNIFE_BLOCKS = 50
 #: seed of the draws for the optimism, so that a search gives the same numbers again
 OPTIMISM_SEED = 0
-#: losses of rows by all candidates that are kept at a time, and test sets that are called tiny
-MAX_KEPT_LOSSES, MAX_TINY_TEST_ROWS = 2**26, 30
-UNDEFINED = "the metric is not defined for a constant"
+#: numbers kept for the losses of all rows by all candidates: half a gigabyte of doubles
+MAX_KEPT_LOSSES = 2**26
+#: rows of a test set below which a mean over splits that differs from the pooled score is warned of
+MIN_TEST_ROWS = 30
 
 
 @dataclass(frozen=True)
@@ -139,13 +130,12 @@ class Headline:
         )
 
 
-@dataclass(frozen=True)
-class Rival:
+class _Rival(NamedTuple):
     """The baseline, and its score on all rows; NaN and the reason where it has none."""
 
-    baseline: Baseline | None
-    score: float
-    reason: str = ""
+    baseline: Baseline | None = None
+    score: float = np.nan
+    reason: str = "the metric is not defined for a constant"
 
 
 @dataclass(frozen=True)
@@ -181,19 +171,21 @@ class _Judged:
         return getattr(self.given.scorers, "_scorers", {}).get(self.metric, self.given.scorers)
 
     @cached_property
-    def rival(self) -> Rival:
+    def rival(self) -> _Rival:
         """The baseline that scores best; NaN and the reason where the scorer does not take it."""
-        given, folds, found = self.given, self.held.folds, Rival(None, np.nan, UNDEFINED)
+        given, folds, found = self.given, self.held.folds, _Rival()
         alone = only(given.scorers, self.metric)
         try:
             for one in baselines_of(self.model, self.scorer, given.y, self.s, folds):
                 scores = call_pooled(alone, given.X, given.y, given.params, folds, one.estimator)
                 score = scores.get(self.metric, np.nan)
-                if score > found.score or found.baseline is None:
-                    found = Rival(one, score, found.reason if np.isnan(score) else "")
+                if not np.isnan(score) and not score <= found.score:
+                    found = _Rival(one, score, "")
+                elif found.baseline is None:
+                    found = _Rival(one)
         except Exception as error:  # a scorer of the caller's may ask for anything
             why = f"the scorer does not take the baseline: {error}"
-            return Rival(found.baseline, np.nan, why)
+            return _Rival(found.baseline, np.nan, why)
         return found
 
     @cached_property
@@ -203,11 +195,6 @@ class _Judged:
             return None
         both = [([0], self.held.values[None]), ([1], self.rival.baseline.values[None])]
         return RowLosses.of(*self.scoring.fast[self.metric], both, 2)
-
-    @property
-    def rows_count_alike(self) -> bool:
-        """Whether the metric is known to be of one mean over all rows."""
-        return self.losses is not None and self.losses.metric.members is None
 
     def pooled(self, folds: Folds, values: Array) -> Array:
         """Scores of the winner on each of some sets of rows, given its values there."""
@@ -222,57 +209,59 @@ class _Judged:
 def judge(
     given: FitInputs,
     scoring: Scoring,
-    results: Results,
-    rivals: RowLosses | None,
     model: Any,
     metric: str,
-    best: int,
     held: HeldOut,
+    splits: Array,
+    best: int,
+    rivals: RowLosses | None,
 ) -> Headline | None:
     """The headline of a winner; None, with a warning, where a scorer does not take all rows.
 
     Parameters
     ----------
     given, scoring : as for the search
-    results : Results
-        Of all candidates.
+    model : the winner, as far as scorers need it
+    metric : str
+        The name of the metric that counts.
+    held : HeldOut
+        Of the winner.
+    splits : (C, k) array
+        Scores of all candidates in every split.
+    best : int
+        The winner among the candidates.
     rivals : RowLosses or None
         Losses of all candidates, where the metric follows from them.
-    model, metric, held : see the winner
-    best : int
-        The winner.
     """
-    judged = _Judged(given, scoring, model, metric, held)
     try:
-        return _headline(judged, results.scores[metric], best, rivals)
+        return _headline(_Judged(given, scoring, model, metric, held), splits, best, rivals)
     except Exception as error:  # a scorer of the caller's; the search is done, and stays
         warnings.warn(f"there is no headline_: all rows together gave: {error}", stacklevel=5)
         return None
 
 
 def _headline(judged: _Judged, splits: Array, best: int, rivals: RowLosses | None) -> Headline:
-    """The numbers of a winner; ``splits`` are the scores (C, k) of all candidates."""
-    held, random = judged.held, np.random.default_rng(OPTIMISM_SEED)
+    held, losses, rival = judged.held, judged.losses, judged.rival
+    random = np.random.default_rng(OPTIMISM_SEED)
     score, left, ahead = _score_and_left(judged)
-    error = float(jackknife_error(left))
     if rivals is not None:
         optimism = rivals.optimism(blocks_of(held.folds, judged.given.groups), random)
     else:
         optimism = optimism_of_splits(splits, random)
     classifier = is_classifier(judged.model)
     tested = held.tested
-    train = float(np.mean([part.size for part in held.folds.train]))
     shares = _shares(judged.given.y, tested) if classifier else {}
-    factor = inflation(tested.size, train)
+    # Nadeau and Bengio's factor of the variance
+    factor = 1.0 + tested.size / float(np.mean([part.size for part in held.folds.train]))
+    one_mean = losses is not None and losses.metric.members is None
     interval = score_interval(
         range_of(judged.scorer, judged.model, classifier),
         score,
         left,
         optimism=optimism,
         factor=factor,
-        rows=float(tested.size) if judged.rows_count_alike else _rows_of(shares, tested.size),
+        rows=float(tested.size) if one_mean else _rows_of(shares, tested.size),
     )
-    rival = judged.rival
     lead = (interval[0] - rival.score, interval[1] - rival.score)
     if ahead is not None:
         ends, gap = (-np.inf, np.inf), score - rival.score
@@ -281,7 +270,7 @@ def _headline(judged: _Judged, splits: Array, best: int, rivals: RowLosses | Non
         scoring=name_of(judged.scorer, judged.model),
         score=score,
         interval=interval,
-        standard_error=error,
+        standard_error=float(jackknife_error(left)),
         optimism=optimism,
         baseline=rival.score,
         lead=lead,
@@ -363,7 +352,7 @@ def row_losses(scoring: Scoring | None, outcomes: list[Outcome], metric: Any) ->
 def warn_of_drift(headline: Headline, folds: Folds) -> None:
     """Say where a mean over tiny splits is not what all rows together give."""
     smallest = int(np.diff(folds.offsets).min())
-    if smallest < MAX_TINY_TEST_ROWS and headline.drifts:
+    if smallest < MIN_TEST_ROWS and headline.drifts:
         warnings.warn(
             f"the mean score over the splits, {headline.mean_of_splits:.4g}, is not the score of "
             f"all held-out rows together, {headline.score:.4g}: the metric is no mean over rows, "

@@ -36,19 +36,19 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student
 from sklearn import metrics
 
+from onefit._types import Array
 from onefit.quantiles import levels_of, neg_pinball_loss
 from onefit.scoring import ROW_METRICS, Metric
 
-Array = NDArray[Any]
 Range = tuple[float, float]
 
-__all__ = ["COVERAGE_LEVEL", "inflation", "range_of", "score_interval"]
+__all__ = ["COVERAGE_LEVEL", "range_of", "score_interval"]
 
-#: coverage that the interval is made for
+#: probability with which the interval shall hold the score on new rows (benchmarks/coverage.py
+#: measures it)
 COVERAGE_LEVEL = 0.95
 
 #: ranges of metrics; those of other errors begin at 0, of others nothing is known
@@ -105,11 +105,6 @@ def range_of(scorer: Any, model: Any, classifier: bool) -> Range:
     return (-high, -low) if negative else (low, high)
 
 
-def inflation(tested: int, train: float) -> float:
-    """Nadeau and Bengio's factor of the variance."""
-    return 1.0 + tested / train
-
-
 class _Jackknife(NamedTuple):
     """Standard error, bias and degrees of freedom of a score."""
 
@@ -138,9 +133,8 @@ def score_interval(
     optimism: float = 0.0,
     factor: float = 1.0,
     rows: float = np.inf,
-    level: float = COVERAGE_LEVEL,
 ) -> tuple[float, float]:
-    """The interval, for a score of which larger is better.
+    """The interval of level 0.95, for a score of which larger is better.
 
     Parameters
     ----------
@@ -173,33 +167,33 @@ def score_interval(
     worst, best = ends
     if np.isfinite(worst) and np.isfinite(best):
         wide = np.hypot(found.error * np.sqrt(factor), optimism)
-        return _share(ends, score, score - optimism, wide, left.size - 1, rows / factor, level)
+        return _share(ends, score, score - optimism, wide, left.size - 1, rows / factor)
     if score < best < np.inf and (left < best).all():
 
         def scaled(value: Any) -> Any:
             return -np.log(best - value)
 
         low, high = _student(
-            scaled(score), scaled(left), scaled(score) - scaled(score - optimism), factor, level
+            scaled(score), scaled(left), scaled(score) - scaled(score - optimism), factor
         )
         return float(best - np.exp(-low)), float(best - np.exp(-high))
-    low, high = _student(score, left, optimism, factor, level, correct=False)
+    low, high = _student(score, left, optimism, factor, correct=False)
     return max(low, worst), min(high, best)
 
 
 def _student(
-    score: float, left: Array, optimism: float, factor: float, level: float, correct: bool = True
+    score: float, left: Array, optimism: float, factor: float, correct: bool = True
 ) -> tuple[float, float]:
     """Student's interval on a scale without bounds; only a smooth one has its bias corrected."""
     found = _Jackknife.of(score, left)
     middle = score - optimism - (found.bias if correct else 0.0)
     wide = np.hypot(found.error * np.sqrt(factor), optimism)
-    half = float(student.ppf(0.5 + level / 2.0, found.freedom)) * wide
+    half = _quantile(found.freedom) * wide
     return float(middle - half), float(middle + half)
 
 
 def _share(
-    ends: Range, score: float, middle: float, wide: float, freedom: int, rows: float, level: float
+    ends: Range, score: float, middle: float, wide: float, freedom: int, rows: float
 ) -> tuple[float, float]:
     """Wilson's interval for a share of a range, of as many rows as would give its error."""
     worst, best = ends
@@ -207,9 +201,13 @@ def _share(
     share, middle, wide = (score - worst) / span, (middle - worst) / span, wide / span
     spread = share * (1.0 - share)
     n = spread / wide**2 if spread > 0.0 and wide > 0.0 else rows
-    quantile = float(student.ppf(0.5 + level / 2.0, freedom))
-    low, high = _wilson(min(max(middle, 0.0), 1.0), n, quantile)
+    low, high = _wilson(min(max(middle, 0.0), 1.0), n, _quantile(freedom))
     return worst + span * low, worst + span * high
+
+
+def _quantile(freedom: float) -> float:
+    """The half width of Student's interval in standard errors."""
+    return float(student.ppf(0.5 + COVERAGE_LEVEL / 2.0, freedom))
 
 
 def _wilson(share: float, n: float, quantile: float) -> tuple[float, float]:
