@@ -42,8 +42,7 @@ Constant = Callable[[Array, Array], float]
 
 __all__ = ["Baseline", "baselines_of", "weighted_quantile"]
 
-#: scikit-learn's metrics that are no plain mean of a row's loss -> the loss whose best constant
-#: they have
+#: scikit-learn's metrics beside ROW_METRICS -> the loss of a row whose best constant they have
 LOSSES_OF_METRICS: dict[Any, str] = {
     **dict.fromkeys(
         (

@@ -42,13 +42,13 @@ means over rows: say which ``loss`` is meant.
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_random_state, indexable
@@ -56,13 +56,12 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length
 
 from onefit._indexing import n_rows, select_rows, split_rows
+from onefit._types import Array
 from onefit._validation import suggest
 from onefit.criteria.pointwise import Pointwise
 from onefit.estimators._base import KernelEstimator
 from onefit.predict import heldout_predict
-from onefit.uncertainty.row_loss import pointwise_of
-
-Array = NDArray[Any]
+from onefit.uncertainty.row_loss import RowLoss, pointwise_of
 
 __all__ = ["NestedCV", "nested_cv"]
 
@@ -161,9 +160,8 @@ def nested_cv(
         raise ValueError(
             f"cv={cv} gives a fold of a single row, whose losses have no variance; use fewer folds"
         )
-    rounds = _rounds(search, data, folds, value.response, n_jobs)
-    losses = [_paired(one, data, value.function) for one in rounds]
-    return _summary(losses, cv, alpha, value.name)
+    rounds = _losses(search, data, folds, value, n_jobs)
+    return _summary(rounds, cv, alpha, value.name)
 
 
 def _summary(rounds: list[list[tuple[Array, Array]]], cv: int, alpha: float, loss: str) -> NestedCV:
@@ -221,24 +219,29 @@ class _Data:
         return {name: select_rows(p, train) for name, p in params.items() if p is not None}
 
 
-#: rows left out, fold by fold, and what was predicted for each of the folds
-_Part = tuple[list[Array], list[Array]]
-
-
-def _rounds(
-    search: Any, data: _Data, rounds: list[list[Array]], response: str, n_jobs: int | None
-) -> list[dict[tuple[int, ...], _Part]]:
-    """Predictions for one fold and for two, without them, in every repetition."""
+def _losses(
+    search: Any, data: _Data, rounds: list[list[Array]], value: RowLoss, n_jobs: int | None
+) -> list[list[tuple[Array, Array]]]:
+    """(e_in, e_out) of every fold of every repetition."""
     K = len(rounds[0])
     names: list[tuple[int, ...]] = [*((k,) for k in range(K)), *combinations(range(K), 2)]
     parts = [[folds[k] for k in name] for folds in rounds for name in names]
     if isinstance(search, KernelEstimator):
         predicted = _from_one_fit(search, data, parts)
     else:
-        tasks = (delayed(_predicted)(search, data, part, response) for part in parts)
-        predicted = Parallel(n_jobs=n_jobs)(tasks)
-    found = iter(zip(parts, predicted, strict=True))
-    return [{name: next(found) for name in names} for _ in rounds]
+        tasks = (delayed(_predicted)(search, data, part, value.response) for part in parts)
+        predicted = iter(Parallel(n_jobs=n_jobs)(tasks))
+    found = []
+    for folds in rounds:
+        losses = {}  # of fold j by the model without j and k, which are one fold or two
+        for name in names:
+            for j, k, u in zip(name, name[::-1], next(predicted), strict=True):
+                each = value.function(np.asarray(select_rows(data.y, folds[j])), u)
+                each = np.asarray(each, dtype=float).reshape(folds[j].size, -1)
+                losses[j, k] = each.mean(axis=1)
+        inside = [[losses[j, k] for j in range(K) if j != k] for k in range(K)]
+        found.append([(np.concatenate(one), losses[k, k]) for k, one in enumerate(inside)])
+    return found
 
 
 def _predicted(search: Any, data: _Data, part: list[Array], response: str) -> list[Array]:
@@ -251,7 +254,9 @@ def _predicted(search: Any, data: _Data, part: list[Array], response: str) -> li
     return [getattr(model, response)(test) for test in tests]
 
 
-def _from_one_fit(model: KernelEstimator, data: _Data, parts: list[list[Array]]) -> Any:
+def _from_one_fit(
+    model: KernelEstimator, data: _Data, parts: list[list[Array]]
+) -> Iterator[list[Array]]:
     """The same for a model whose parameters are given: every part is a split of the sample."""
     tests = [np.concatenate(part) for part in parts]
     splits = [(data.without(rows), rows) for rows in tests]
@@ -263,28 +268,6 @@ def _from_one_fit(model: KernelEstimator, data: _Data, parts: list[list[Array]])
         if named.spec().coding.columns_are_targets:
             found = found.reshape(len(values), *np.shape(data.y)[1:])
         yield np.split(found, np.cumsum([rows.size for rows in part])[:-1])
-
-
-def _paired(
-    parts: dict[tuple[int, ...], _Part], data: _Data, value: Pointwise
-) -> list[tuple[Array, Array]]:
-    """(e_in, e_out) of every fold of one repetition."""
-
-    def losses(name: tuple[int, ...], place: int) -> Array:
-        rows, u = (one[place] for one in parts[name])
-        each = np.asarray(value(np.asarray(select_rows(data.y, rows)), u), dtype=float)
-        return np.asarray(each.reshape(rows.size, -1).mean(axis=1))
-
-    K = sum(len(name) == 1 for name in parts)
-    return [
-        (
-            np.concatenate(
-                [losses((min(j, k), max(j, k)), 0 if j < k else 1) for j in range(K) if j != k]
-            ),
-            losses((k,), 0),
-        )
-        for k in range(K)
-    ]
 
 
 def _check_params(X: Any, params: dict[str, Any]) -> dict[str, Any]:
