@@ -177,14 +177,11 @@ class Criterion(ABC):
             except (LinAlgError, FloatingPointError) as error:
                 reasons[i] = str(error)
                 continue
-            values[i], reasons[i] = self.accept(value, lam)
+            if np.isnan(value) or value == np.inf:
+                reasons[i] = f"criterion {self.name!r} is not finite at lam={lam:g}; raise lam"
+            else:
+                values[i] = value
         return values, reasons
-
-    def accept(self, value: float, lam: float) -> tuple[float, str]:
-        """A value and no reason; +inf and a reason where it is not finite."""
-        if np.isnan(value) or value == np.inf:
-            return np.inf, f"criterion {self.name!r} is not finite at lam={lam:g}; raise lam"
-        return value, ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,13 +193,8 @@ class OfSolution(Criterion):
         """The value; all weights are positive."""
 
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        path = evidence.solutions
-
-        def value_at(i: int) -> float:
-            lam = evidence.lams[i]
-            return self.of_solution(path.problem, lam, path.at(lam))
-
-        return value_at
+        problem, lams = evidence.positive, evidence.lams
+        return lambda i: self.of_solution(problem, lams[i], evidence.solution(i))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ __all__ = ["near_identity"]
 MAX_OFF_DIAGONAL_SHARE = 1e-2
 
 
-def near_identity(K: Any, tolerance: float = MAX_OFF_DIAGONAL_SHARE) -> str:
+def near_identity(K: Any) -> str:
     """The reason why ``K`` is too near the identity to be judged, or an empty string; in O(n^2).
 
     Examples
@@ -41,7 +41,7 @@ diagonal): its bandwidth is too small to compare points; lower gamma'
     diagonal = np.abs(K.diagonal)
     rest = K.row_sums() - diagonal
     share = float(np.median(rest / np.maximum(diagonal, np.finfo(K.dtype).tiny)))
-    if share > tolerance or not diagonal.any():
+    if share > MAX_OFF_DIAGONAL_SHARE or not diagonal.any():
         return ""
     return (
         f"the kernel matrix is near the identity (off-diagonal part of the median row {share:.2g} "
