@@ -22,7 +22,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
@@ -31,13 +30,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from onefit._types import Array
 from onefit._validation import check_choice
-from onefit.decide.values import DecisionValues
+from onefit.decide.values import DecisionValues, copy_feature_names
 from onefit.estimators.accepted import check_accepted
 from onefit.heldout import HeldOut
 from onefit.predict import heldout_predict
-
-Array = NDArray[Any]
 
 __all__ = [
     "CALIBRATIONS",
@@ -210,10 +208,7 @@ class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     def _calibrate(self, model: Any, held: HeldOut) -> CalibratedKernelClassifier:
         self.__dict__.pop("heldout_proba_", None)
         self.estimator_, self.heldout_, self.classes_ = model, held, model.classes_
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if hasattr(model, name):
-                setattr(self, name, getattr(model, name))
+        copy_feature_names(self, model)
         self.map_ = calibration_map(self.method, *_known(held))
         return self
 

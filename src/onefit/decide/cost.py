@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-Array = NDArray[Any]
+from onefit._types import Array
+from onefit.decide.values import copy_feature_names
 
 __all__ = ["MinimumCostClassifier", "cost_matrix"]
 
@@ -116,10 +116,7 @@ class MinimumCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _around(self, estimator: Any) -> MinimumCostClassifier:
         self.costs_ = cost_matrix(self.costs, np.asarray(estimator.classes_))
         self.estimator_, self.classes_ = estimator, estimator.classes_
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if hasattr(estimator, name):
-                setattr(self, name, getattr(estimator, name))
+        copy_feature_names(self, estimator)
         return self
 
     def expected_costs(self, X: Any) -> Array:

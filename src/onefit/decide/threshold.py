@@ -28,7 +28,6 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binom
 from sklearn import config_context
 from sklearn.base import clone
@@ -36,11 +35,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 
+from onefit._types import Array
 from onefit._validation import check_choice, takes_weight
-from onefit.decide.values import DecisionValues
+from onefit.decide.values import DecisionValues, copy_feature_names
 from onefit.heldout import HeldOut
-
-Array = NDArray[Any]
 
 __all__ = ["THRESHOLD_AGGREGATES", "neyman_pearson", "tune_threshold"]
 
@@ -100,7 +98,8 @@ def tune_threshold(
         raise _clearer(error, aggregate) from error
     found.set_params(estimator=clone(model), cv=list(folds), scoring=scoring)
     found.estimator_ = model
-    return _described(found, model)
+    copy_feature_names(found, model)
+    return found
 
 
 def _fit_weighted(found: Any, values: Array, y: Array, weight: Any, rows: Array) -> None:
@@ -160,24 +159,26 @@ def neyman_pearson(
     )
     with config_context(enable_metadata_routing=False):
         found.fit(np.zeros((2, 1)), model.classes_)
-    return _described(found, model)
+    copy_feature_names(found, model)
+    return found
 
 
 def _rank(m: int, alpha: float, confidence: float | None) -> int:
     """The k of s_(k), counted from 1."""
+    if m == 0:
+        raise ValueError("no split tests a row of the first class, whose rate is to be bounded")
     if confidence is None:
-        return m - int(np.floor(alpha * m))
-    risk = 1.0 - _share("confidence", confidence)
-    k = np.arange(1, m + 1)
-    enough = binom.sf(k - 1, m, 1.0 - alpha) <= risk
-    if not enough.any():
-        needed = int(np.ceil(np.log(risk) / np.log1p(-alpha)))
+        return m - int(np.floor(alpha * m * (1.0 + 1e-12)))
+    # the smallest k with P(Binomial >= k) <= 1 - confidence
+    k = 1 + int(binom.ppf(_share("confidence", confidence), m, 1.0 - alpha))
+    if k > m:
+        needed = int(np.ceil(np.log1p(-confidence) / np.log1p(-alpha)))
         raise ValueError(
             f"max_rate={alpha:g} with confidence={confidence:g} needs {needed} held-out rows of "
             f"the first class, and there are {m}; allow a higher rate, ask for less confidence, "
             "or use confidence=None"
         )
-    return int(k[enough.argmax()])
+    return k
 
 
 def _share(name: str, value: Any) -> float:
@@ -193,11 +194,3 @@ def _check_two(model: Any) -> None:
             f"a threshold separates two classes, and there are {len(classes)} ({classes}); use "
             "minimise_cost, which takes any number"
         )
-
-
-def _described(found: Any, model: Any) -> Any:
-    for name in ("n_features_in_", "feature_names_in_"):
-        vars(found).pop(name, None)
-        if hasattr(model, name):
-            setattr(found, name, getattr(model, name))
-    return found
