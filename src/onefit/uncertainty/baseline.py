@@ -1,22 +1,22 @@
-"""What a model has to beat: the best prediction that does not look at X, by the search's metric.
+"""Baselines: the best prediction that ignores X, by the metric of the search.
 
-**Which constant.** The one that the metric itself rewards: the mean for squared errors and R^2, the
-median for absolute errors, the quantile of its level for the pinball loss (each weighted like the
-rows); the shares of the classes for scores of probabilities; one label for metrics of labels, the
-best of them by the metric: the most frequent class for the accuracy, the positive one for F1.
+**Which constant.** The best one by the metric: the mean for squared errors and R^2, the median for
+absolute errors, the quantile of its level for the pinball loss (each with the weights of the rows);
+the shares of the classes for scores of probabilities; one label for metrics of labels, the best of
+them by the metric: the most frequent class for the accuracy, the positive one for F1.
 
-**Learned from which rows.** Where the metric is a mean over rows that moves little with a constant
-(squared, absolute and pinball losses, R^2, log loss, Brier score), from each training part,
-as the model is: the constant then pays for being estimated, by a part of the order 1/n. The mean
-squared error of leave-one-out means, for example, is (n / (n-1))^2 times the variance.
+**Learned from which rows.** From each training part, as the model is, if the metric is a mean over
+rows that is flat around its best constant (squared, absolute and pinball losses, R^2, log loss,
+Brier score). Estimating the constant then costs a share of the order 1/n: the mean squared error of
+leave-one-out means, for example, is (n / (n-1))^2 times the variance.
 
-Metrics of ranks or labels do not forgive this. The share of a class among the other rows is the
-smaller the more of its rows are held out, so constants of training parts rank the held-out rows in
-the wrong order: by leave-one-out their area under the ROC curve is 0 on any data, and with as many
-rows in each of two classes the most frequent class of the others is always wrong. For these, and
-for scorers that are not known, the baseline is one constant for all rows, learned from all rows:
-the area is 0.5, the average precision the share of the positive class, the balanced accuracy one
-over the number of classes.
+For metrics of ranks or labels, constants of training parts fail. The more rows of a class are held
+out, the smaller is its share among the other rows, so that these constants rank the held-out rows
+in the wrong order: with leave-one-out their area under the ROC curve is 0 on any data, and with two
+classes of equal size the most frequent class of the others is always wrong. For these metrics, and
+for unknown scorers, the baseline is one constant for all rows, learned from all rows: the area is
+0.5, the average precision the share of the positive class, the balanced accuracy one over the
+number of classes.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ OF_PROBABILITIES = (
     metrics.d2_log_loss_score,
     metrics.log_loss,
 )
-#: steps of the equation of an expectile, which is met after a few
+#: fixed-point steps of an expectile, which converges after a few
 MAX_EXPECTILE_STEPS = 100
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A prediction that does not look at X.
+    """A prediction that ignores X.
 
     Attributes
     ----------
@@ -138,14 +138,14 @@ def weighted_quantile(values: Array, s: Array, level: float) -> float:
 
 
 def baselines_of(model: Any, scorer: Any, y: Any, s: Array, folds: Folds) -> list[Baseline]:
-    """The baselines of a scorer, of which the one with the best score counts.
+    """The baselines of a scorer; the one with the best score is used.
 
     Parameters
     ----------
     model : KernelEstimator
-        That knows targets and classes.
+        With targets and classes set.
     scorer : callable
-        Of scikit-learn or the caller's.
+        Of scikit-learn or the caller.
     y : targets, as the caller gave them
     s : (n,) array
         Weights of the rows.
@@ -159,7 +159,9 @@ def baselines_of(model: Any, scorer: Any, y: Any, s: Array, folds: Folds) -> lis
     if len(constants) == 1:
         constants = constants * Y.shape[1]
 
-    orders = np.argsort(Y, axis=0, kind="stable").T  # quantiles sort rows in order in no time
+    orders = np.argsort(
+        Y, axis=0, kind="stable"
+    ).T  # so that quantiles sort sorted values, which is fast
     columns = [(y[order], order) for y, order in zip(Y.T, orders, strict=True)]
 
     def constants_of(weights: Array) -> list[float]:
@@ -194,7 +196,7 @@ def _of_classes(model: Any, scorer: Any, y: Any, s: Array, folds: Folds) -> list
 
 
 def _repeated(estimate: Callable[[Array], Any], s: Array, folds: Folds, by_part: bool) -> Array:
-    """What the weights of each training part, or of all rows, give, for every test row."""
+    """The estimate from each training part, or from all rows, repeated for every test row."""
     if not by_part:
         return np.repeat([estimate(s)], folds.rows.size, axis=0)
     found = []

@@ -1,12 +1,12 @@
-"""The numbers a search is judged by: the winner's score, its gain over a baseline, its error.
+"""The headline of a search: the score of its winner with an interval and a baseline.
 
-- **Pooled.** The metric of all held-out rows at once. The mean over splits that scikit-learn takes
-  is another number for every metric that is not a mean over rows (root mean squared error, R^2, the
-  area under a ROC curve), and drifts with the size of the splits: of single rows, the mean of the
-  root mean squared errors is the mean absolute error.
-- **Beside a baseline** (:mod:`onefit.uncertainty.baseline`): the best constant by the same metric.
-  An error rate of 0.011 says nothing where one row in ninety is of the other class.
-- **With an interval** (:mod:`onefit.uncertainty.score_interval`).
+- **The score is pooled**: the metric of all held-out rows at once. For metrics that are not means
+  over rows (root mean squared error, R^2, the area under a ROC curve), scikit-learn's mean over
+  splits differs from it and depends on the size of the splits: with splits of single rows, the mean
+  of the root mean squared errors is the mean absolute error.
+- **The baseline** (:mod:`onefit.uncertainty.baseline`) is the best constant by the same metric. An
+  error rate of 0.011 is poor if one row in ninety is of the other class.
+- **The interval**: see :mod:`onefit.uncertainty.score_interval`.
 """
 
 from __future__ import annotations
@@ -57,24 +57,24 @@ class Headline:
     interval : (float, float)
         For the score on new rows, of level 0.95; its middle is below the score by the optimism.
     standard_error : float
-        Of the score, rows (or groups) taken as independent.
+        Of the score, for independent rows, or groups.
     optimism : float
         Estimated increase of the score because the winner was chosen by it.
     baseline : float
         The best score, on the same rows, of a constant prediction that ignores X; NaN, with a
         reason, if the scorer is not defined for it.
     lead : (float, float)
-        Interval for the difference of the score from that of the baseline, on the same rows, and
-        row by row if the metric allows it.
+        Interval for the difference between the scores of winner and baseline on the same rows,
+        paired row by row if the metric allows it.
     baseline_name : str
     mean_of_splits : float
         Mean of the scores of the splits, as in scikit-learn.
     r2 : float or None
-        Of a regression, all rows together.
+        Of a regression; of all rows together.
     shares : dict
         Of a classification: the share of each class.
     rows : int
-        That were held out.
+        Number of held-out rows.
     level : float
     reason : str
         Why there is no baseline, else empty.
@@ -111,9 +111,9 @@ class Headline:
         Parameters
         ----------
         shown : callable, default=float
-            From scores to the numbers that are to be shown.
+            Converts scores to the numbers that are displayed.
         name : str, default="score"
-            What they are.
+            Their name.
         """
         if self.beats_baseline:
             return ""
@@ -140,15 +140,15 @@ class _Rival(NamedTuple):
 
 @dataclass(frozen=True)
 class _Judged:
-    """A winner, as far as its headline needs it.
+    """Data of a headline.
 
     Attributes
     ----------
     given : FitInputs
     scoring : Scoring
-    model : the winner, as far as scorers need it
+    model : estimator with the parameters and classes of the winner
     metric : str
-        The name of the metric that counts.
+        Name of the metric that chooses.
     held : HeldOut
         Of the winner.
     """
@@ -167,12 +167,12 @@ class _Judged:
 
     @property
     def scorer(self) -> Any:
-        """The scorer that counts, alone."""
+        """The scorer that chooses, alone."""
         return getattr(self.given.scorers, "_scorers", {}).get(self.metric, self.given.scorers)
 
     @cached_property
     def rival(self) -> _Rival:
-        """The baseline that scores best; NaN and the reason where the scorer does not take it."""
+        """The baseline with the best score; NaN and the reason if the scorer refuses it."""
         given, folds, found = self.given, self.held.folds, _Rival()
         alone = only(given.scorers, self.metric)
         try:
@@ -183,14 +183,14 @@ class _Judged:
                     found = _Rival(one, score, "")
                 elif found.baseline is None:
                     found = _Rival(one)
-        except Exception as error:  # a scorer of the caller's may ask for anything
+        except Exception as error:  # the caller's scorer may need anything
             why = f"the scorer does not take the baseline: {error}"
             return _Rival(found.baseline, np.nan, why)
         return found
 
     @cached_property
     def losses(self) -> RowLosses | None:
-        """Losses of winner and baseline, where the metric follows from them."""
+        """Losses of winner and baseline, if the metric is a function of them."""
         if self.metric not in self.scoring.fast or self.rival.baseline is None:
             return None
         both = [([0], self.held.values[None]), ([1], self.rival.baseline.values[None])]
@@ -221,9 +221,9 @@ def judge(
     Parameters
     ----------
     given, scoring : as for the search
-    model : the winner, as far as scorers need it
+    model : estimator with the parameters and classes of the winner
     metric : str
-        The name of the metric that counts.
+        Name of the metric that chooses.
     held : HeldOut
         Of the winner.
     splits : (C, k) array
@@ -231,11 +231,11 @@ def judge(
     best : int
         The winner among the candidates.
     rivals : RowLosses or None
-        Losses of all candidates, where the metric follows from them.
+        Losses of all candidates, if the metric is a function of them.
     """
     try:
         return _headline(_Judged(given, scoring, model, metric, held), splits, best, rivals)
-    except Exception as error:  # a scorer of the caller's; the search is done, and stays
+    except Exception as error:  # of the caller's scorer; the search itself is complete
         warnings.warn(f"there is no headline_: all rows together gave: {error}", stacklevel=5)
         return None
 
@@ -320,7 +320,7 @@ def _shares(y: Any, rows: Array) -> dict[Any, float]:
 
 
 def _rows_of(shares: dict[Any, float], rows: int) -> float:
-    """Rows that a share of 0 or 1 was counted on, if every class counts alike: rare ones few."""
+    """Effective number of rows of a metric that weighs all classes alike: rare classes have few."""
     if not shares:
         return float(rows)
     counts = rows * np.array(list(shares.values()))
@@ -328,7 +328,7 @@ def _rows_of(shares: dict[Any, float], rows: int) -> float:
 
 
 def _r2(judged: _Judged) -> float | None:
-    """R^2 of all rows; None for several levels of one target, which R^2 does not compare."""
+    """R^2 of all rows; None for several levels of one target."""
     rows = judged.held.folds.rows
     Y = np.asarray(judged.given.y, dtype=float).reshape(judged.held.folds.n, -1)
     if Y.shape[1] != judged.held.values.reshape(rows.size, -1).shape[1]:
@@ -339,7 +339,8 @@ def _r2(judged: _Judged) -> float | None:
 def row_losses(scoring: Scoring | None, outcomes: list[Outcome], metric: Any) -> RowLosses | None:
     """Losses of the rows by all candidates.
 
-    None for other scorers, where they are too many, or where held-out values are not kept.
+    None for scorers that are not functions of them, for too many losses, and where held-out values
+    are not kept.
     """
     if scoring is None or metric not in scoring.fast:
         return None
@@ -350,7 +351,7 @@ def row_losses(scoring: Scoring | None, outcomes: list[Outcome], metric: Any) ->
 
 
 def warn_of_drift(headline: Headline, folds: Folds) -> None:
-    """Say where a mean over tiny splits is not what all rows together give."""
+    """Warn if the mean over tiny splits differs from the score of all rows together."""
     smallest = int(np.diff(folds.offsets).min())
     if smallest < MIN_TEST_ROWS and headline.drifts:
         warnings.warn(

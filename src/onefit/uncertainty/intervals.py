@@ -1,11 +1,10 @@
 """Prediction intervals from held-out residuals, without refits.
 
 Let u^(k) be the model of split k, trained without the rows that it tests, and R_ki = |y_i -
-u^(k)(x_i)| the residual of a row i that it tests. The refits that make such intervals dear
-elsewhere are not needed: the models of all splits come from one fit
-(:mod:`onefit.uncertainty.fold_models`), exact for the squared loss and, by Newton steps, for the
-others. What the interval may claim depends on what a new row is exchangeable with; the splits say
-that.
+u^(k)(x_i)| the residual of a row i that it tests. The models of all splits come from one fit,
+without refits (:mod:`onefit.uncertainty.fold_models`): exact for the squared loss and, by Newton
+steps, for the others. The coverage that is guaranteed depends on what a new row is exchangeable
+with, which follows from the splits.
 
 **Rows** (k-fold, leave-one-out, shuffled or repeated splits). With one split that tests m rows and
 a new row that is exchangeable with them, the rank of R = |y - u(x)| among the m residuals and
@@ -36,10 +35,10 @@ new row is a random row of a random one of G + 1 groups, so that R is a draw fro
     1/(G + 1) sum over the G + 1 groups of the residuals of group g, each with weight 1/n_g.
 
 Of the new group one residual is known at best; its part of the mixture is put at infinity, which
-makes quantiles larger only (hierarchical conformal prediction: Lee, Barber and Willett 2023,
+can only make quantiles larger (hierarchical conformal prediction: Lee, Barber and Willett 2023,
 "Distribution-free inference with hierarchical data"). So each group weighs 1, its rows share that,
-and n in the ranks above is the number of groups; the means of p-values are taken as before. With
-G groups no alpha below 1/(G + 1) can be had, however many rows there are: that is refused.
+and n in the ranks above is the number of groups; p-values are averaged as before. With G groups no
+alpha below 1/(G + 1) is possible, whatever the number of rows; it is refused.
 
 **Time** (splits that train only on rows before those they test, as TimeSeriesSplit does). Future
 rows are exchangeable with no past ones, and models of the distant past are poor centres. The
@@ -49,8 +48,8 @@ interval is centred at the model of all rows,
 
 If the errors of forecasts are stationary and depend weakly on those long past, the share of past
 forward residuals below a bound tends to the probability that the next one is, and the coverage to
-1 - alpha. Models of the past knew fewer rows, so their errors are rather larger than the next.
-There is no guarantee for finite samples.
+1 - alpha. Models of the past were fitted to fewer rows, so their errors tend to be larger than the
+next. There is no guarantee for finite samples.
 
 **Quantiles.** An estimator with several levels (loss "quantile" or "expectile") has a lower curve
 l, of its lowest level, and an upper one h. The residual is R_i = max(l^(k)(x_i) - y_i, y_i -
@@ -60,12 +59,12 @@ R_i to the ranked h^(k(i))(x) + R_i: conformalised quantile regression (Romano, 
 
 **Local widths and full conformal sets**: see :mod:`onefit.uncertainty.conformal`.
 
-**Where coverage cannot hold.** It is on average over new rows, not at each x, nor for each group.
-Parameters chosen on the same rows make residuals somewhat too small, the more candidates there
-are. Rows unlike the training rows (found by :func:`novelty`) are not exchangeable with
-them. Folds that are drawn by the sizes of groups (GroupKFold without shuffle) tie a group's fold
-to its size. Forecasts further ahead than the test sets of the splits reach, errors that grow with
-time, and changes after the last training row are outside of what forward residuals know.
+**Limits of the coverage.** It is an average over new rows; it need not hold at each x, nor for each
+group. Parameters chosen on the same rows make residuals somewhat too small, the more candidates the
+smaller. Rows unlike the training rows (found by :func:`novelty`) are not exchangeable with them.
+Folds drawn by the sizes of groups (GroupKFold without shuffle) make a group's fold depend on its
+size. Forward residuals do not cover forecasts further ahead than the test sets of the splits,
+errors that grow with time, and changes after the last training row.
 
 **Stacks** have intervals without a proof, see :mod:`onefit.uncertainty.fold_models`.
 
@@ -79,9 +78,8 @@ much a row is like the new one (recent rows 1, old ones less), fixed before y is
 interval of Barber, Candes, Ramdas and Tibshirani (2023, "Conformal prediction beyond
 exchangeability"), which loses no more coverage than weighted distances between distributions. The
 size of the weights matters: twice the weights claim twice the rows. Within a group they are shares.
-Weights that are precisions (one over the variance of a row's noise) make R_i of unequal sizes
-comparable in neither way: the intervals are then right on average at most, not for rows of one
-precision.
+Weights that are precisions (one over the variance of a row's noise) are neither: the coverage is
+then right on average at most, not for rows of one precision.
 """
 
 from __future__ import annotations
@@ -116,7 +114,7 @@ from onefit.uncertainty.ranked import Ranked, choose_folds, group_codes
 __all__ = ["PredictionInterval", "predict_interval"]
 
 
-#: values that a repr shows
+#: values shown by a repr
 MAX_REPR_VALUES = 10
 
 
@@ -131,14 +129,14 @@ class PredictionInterval:
     method : {"cv+", "jackknife+", "full", "forward", "cv"}
         "forward" where the splits go forward in time, "cv" of a stack.
     unit : {"rows", "groups"}
-        Reference for new rows.
+        The exchangeable units.
     units : float
-        How many there are.
+        Their number, or sum of weights.
     width : {"constant", "local", "quantiles"}
-        What residuals are divided by, or "quantiles" for an estimator with several levels.
+        The scale of residuals, or "quantiles" for an estimator with several levels.
     sets : list or None
-        Of method "full": for every new row the ends of the intervals that make up its set, a (k, 2)
-        array, from ``lower`` to ``upper``; a list of such lists for several targets.
+        Of method "full": for every new row the ends of the intervals whose union is its set, a
+        (k, 2) array, from ``lower`` to ``upper``; a list of such lists for several targets.
     """
 
     prediction: Array
@@ -209,14 +207,14 @@ def predict_interval(
     random_state : int, RandomState or None, default=0
         For the shuffle.
     sample_weight : array of shape (n,), default=None
-        How many rows each row stands for, in the fits and in the ranks of the held-out residuals;
-        see the head of this module. Rows of weight zero count for nothing.
+        Number of rows that each row stands for, in the fits and in the ranks of the held-out
+        residuals; see the head of this module. Rows of weight zero are left out.
     groups : array of shape (n,), default=None
         The group of every row, if new rows come from new groups; None takes those of a search.
     width : {"constant", "local"}, default="constant"
-        "local" makes intervals wider where training rows are few. An estimator with several levels
-        has widths of its own: its intervals begin below the curve of the lowest level and end above
-        that of the highest.
+        "local" makes intervals wider where training rows are sparse. An estimator with several
+        levels has widths of its own: its intervals begin below the curve of the lowest level and
+        end above that of the highest.
     verbose : int, default=0
         1 prints a line after each refit of a pipeline.
 

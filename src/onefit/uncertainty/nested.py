@@ -25,18 +25,18 @@ is the factor that extrapolates their difference to m = n.
 
 - A search: the selection is repeated in each part, and the interval is for the error of "search
   and refit", the winner's. :class:`KernelSearchCV` scores its candidates there without refits, so
-  that a part costs its full-sample work and the one fit of its winner. Parts do not share kernels:
-  each resolves gamma="scale" and the like on its own rows, as it would if they were all there is.
+  that a part costs its full-sample work and one fit of its winner. Parts do not share kernels:
+  each resolves gamma="scale" and similar settings on its own rows.
 - A KernelRegressor or KernelClassifier with its parameters given: nothing is selected, all parts
   of all repetitions are splits of one sample, and their predictions come from one fit to all rows
   (:func:`heldout_predict`; exact, the kernel being fixed on all rows).
 - Any other estimator is fitted once in each part.
 
-**Of which error.** The formulas are for means over rows, so the error is the mean of a loss of the
-rows: that of the search's ``scoring``. R^2 and the root mean squared error are functions of the
-mean squared error, which is then the error. Balanced accuracy is a mean over rows too, of errors
-that weigh n / (K n_c) for a row of class c of K, with the n_c of all rows. Ranking metrics are not
-means over rows: say which ``loss`` is meant.
+**Of which error.** The formulas are for means over rows, so the error is the mean of a loss of
+rows: that of the ``scoring`` of the search. R^2 and the root mean squared error are functions of
+the mean squared error, which is then the error. Balanced accuracy is a mean over rows too: an error
+in a row of class c of K classes weighs n / (K n_c), with the n_c of all rows. Ranking metrics are
+not means over rows; pass a ``loss``.
 """
 
 from __future__ import annotations
@@ -283,7 +283,7 @@ def _check_params(X: Any, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_inner_splits(search: Any) -> None:
-    """Splits that are lists of rows are those of the whole sample, not of its training parts."""
+    """Refuse splits listed as rows, which are of the whole sample, not of its training parts."""
     cv = getattr(search, "cv", None)
     if cv is not None and not isinstance(cv, (str, numbers.Integral)) and not hasattr(cv, "split"):
         raise ValueError(

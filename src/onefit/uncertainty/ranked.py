@@ -59,7 +59,7 @@ class Ranked:
         return float(self.weight.sum())
 
     def rank(self, alpha: float) -> float:
-        """(1 - alpha)(units + 1), less rounding, so that a whole product stays whole."""
+        """(1 - alpha)(units + 1), reduced by rounding, so that a whole product stays whole."""
         return (1.0 - alpha) * (self.units + 1.0) * (1.0 - 1e-12)
 
     def check(self, alpha: Any) -> float:
@@ -116,7 +116,7 @@ class Ranked:
 def choose_folds(
     method: str, cv: Any, X: Any, y: Any, groups: Indices | None, random_state: Any
 ) -> Folds:
-    """The splits of an interval."""
+    """The splits whose held-out residuals make the intervals."""
     n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
     if method == "jackknife+":
         return leave_one_out(n) if groups is None else _one_group_out(groups)
@@ -147,19 +147,19 @@ def _one_group_out(groups: Indices) -> Folds:
 
 
 def _check_apart(folds: Folds, groups: Indices) -> None:
-    """Refuse splits that train on a group they test: their residuals know the group."""
+    """Refuse splits that train on rows of a group that they test."""
     for k, (train, test) in enumerate(folds):
         both = np.intersect1d(groups[train], groups[test])
         if both.size:
             raise ValueError(
-                f"split {k} of cv trains on rows of a group that it tests (row "
-                f"{int(test[np.isin(groups[test], both)][0])}, say), so that its residuals are not "
+                f"split {k} of cv trains on rows of a group that it tests (the group of row "
+                f"{int(test[np.isin(groups[test], both)][0])}), so that its residuals are not "
                 "those of new groups; use an int or GroupKFold for cv"
             )
 
 
 def group_codes(groups: Any, n: int) -> Indices | None:
-    """The number of each row's group, from 0 on."""
+    """Groups as whole numbers from 0."""
     if groups is None:
         return None
     values = np.asarray(groups)
