@@ -178,6 +178,17 @@ def test_a_search_stands_for_its_winner():
     np.testing.assert_array_equal(found.lower, winner.lower)
 
 
+def test_the_weights_of_a_search_are_used():
+    weight = np.arange(41) % 3 + 0.5
+    search = KernelSearchCV(KernelRegressor(), {"lam": [1e-3, 1e-2]}, cv=3)
+    search.fit(X, y, sample_weight=weight)
+    found = predict_interval(search, X, y, X_new)
+    np.testing.assert_allclose(found.prediction, search.predict(X_new), rtol=1e-8)
+    given = predict_interval(search, X, y, X_new, sample_weight=weight)
+    np.testing.assert_array_equal(found.upper, given.upper)
+    assert found.units == pytest.approx(weight.sum())
+
+
 def coverage(method, alpha, repetitions, n=59, options=None):
     """How often new targets are inside, and the standard error of that; alpha (n + 1) is whole."""
     draw = np.random.default_rng(7)

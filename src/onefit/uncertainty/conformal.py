@@ -150,7 +150,7 @@ def local_widths(
     for ridge in np.unique(ridges):
         inverse = _Bordered(problem, float(ridge))
         h, variance = inverse.at(k_new, diagonal)
-        for k in np.flatnonzero(ridges == ridge):
+        for k in np.flatnonzero(ridges == ridge).tolist():
             rows = folds.removed[k]
             added, left = inverse.without(rows, h)
             new[:, k] = variance + added

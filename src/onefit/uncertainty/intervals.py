@@ -183,8 +183,8 @@ def predict_interval(
 
     Kernel estimators need no refits. A pipeline is fitted once per split and once to all rows.
 
-    The splits and groups of a fitted search are used: after a grouped search the intervals are for
-    rows of new groups, after one with time-ordered splits for later rows.
+    The splits, groups and weights of a fitted search are used: after a grouped search the intervals
+    are for rows of new groups, after one with time-ordered splits for later rows.
 
     Parameters
     ----------
@@ -208,7 +208,8 @@ def predict_interval(
         For the shuffle.
     sample_weight : array of shape (n,), default=None
         Number of rows that each row stands for, in the fits and in the ranks of the held-out
-        residuals; see the head of this module. Rows of weight zero are left out.
+        residuals; see the head of this module. Rows of weight zero are left out. None takes those
+        of a search; of a search over a pipeline they must be passed.
     groups : array of shape (n,), default=None
         The group of every row, if new rows come from new groups; None takes those of a search.
     width : {"constant", "local"}, default="constant"
@@ -236,6 +237,8 @@ def predict_interval(
     _check_options(model, method, width, cv)
     X_train, y_train = indexable(X_train, y_train)
     n, local = n_rows(X_train), width == "local"
+    if sample_weight is None:
+        sample_weight = getattr(getattr(estimator, "heldout_", None), "sample_weight", None)
     s = check_weights(sample_weight, np.empty((n, 1)))
     weight = None if sample_weight is None else s
     codes = _groups(estimator, groups, n)
