@@ -38,8 +38,10 @@ from onefit.gram import Gram, as_gram
 
 __all__ = ["KernelStability", "kernel_stability", "smoothed_stability"]
 
-#: r of the smoothed maximum, and the share of it below which a row is left out of the derivative
-SMOOTH_MAX_POWER, MIN_ROW_SHARE = 64, 1e-12
+#: r of the smoothed maximum, which is at most n^(1/64) times the maximum: 1.2 for n = 10^5
+SMOOTH_MAX_POWER = 64
+#: share of the sum of powers below which a row is left out of the derivative
+MIN_ROW_SHARE = 1e-12
 
 
 def kernel_stability(K: Any) -> float:
@@ -80,7 +82,7 @@ def smoothed_stability(K: Any) -> tuple[float, Array, Array]:
     -------
     value : float
     left, right : (n, m) arrays
-        One column for every row that counts.
+        One column for every row of the derivative.
     """
     K = as_gram(K)
     norms, n = _norms(K), K.shape[0]
@@ -110,7 +112,7 @@ class KernelStability(CrossValidation):
         Not negative; 0 is cross-validation.
     loss : str, callable or None, default=None
         "squared", "absolute", "zero_one", "negative_margin" or "hinge".
-        What cross-validation judges by; None is the model's own loss.
+        The loss of a row in cross-validation; None is the model's own loss.
     """
 
     eta: float = 1.0
