@@ -382,7 +382,7 @@ def test_the_mean_is_stable_if_no_row_is_far_off():
 
 def test_bad_input_of_cv_loo_stability():
     X, y = sample("regression", n=N)
-    with pytest.raises(ValueError, match="there are 2 of positive weight; it needs at least three"):
+    with pytest.raises(ValueError, match="at least three of positive weight, got 2"):
         cv_loo_stability(KernelRegressor(), X[:2], y[:2])
     with pytest.raises(ValueError, match="order must be a whole number of at least 1"):
         cv_loo_stability(KernelRegressor(), X, y, order=0)

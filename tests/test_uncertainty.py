@@ -437,6 +437,10 @@ def test_weights_reach_the_searches_of_the_parts():
     options = {"cv": 3, "repeats": 1, "loss": lambda a, b: np.minimum(np.abs(a - b), 1.0)}
     weighted = nested_cv(search, X, y, sample_weight=weight, **options)
     assert weighted.error < nested_cv(search, X, y, **options).error
+    plain = KernelRegressor(gamma=0.5, lam=1e-2)
+    steps = Pipeline([("same", FunctionTransformer()), ("kernel", plain)])
+    one, other = (nested_cv(each, X, y, sample_weight=weight, **options) for each in (plain, steps))
+    assert one.error == pytest.approx(other.error)
 
 
 def balanced(y, labels):

@@ -1,4 +1,4 @@
-"""Influence functions of a kernel model: what each training point does to each prediction.
+"""Influence functions of a kernel model: the effect of each training point on each prediction.
 
 The influence function of order k at the point z_i is the k-th derivative, at eps = 0, of the
 model trained on (1 - eps) P_n + eps Delta_{z_i} (Debruyne, Hubert and Suykens, JMLR 2008,
@@ -7,8 +7,8 @@ mass, of one more copy of z_i on the prediction at x: large values mark leverage
 with a loss of unbounded derivative, outliers. The point need not be in the sample: a row of weight
 zero does not change the fit, but mass can be moved to it.
 
-Their section 2.2 reads two more things off it. The von Mises expansion T(P_n) - T(P) = (1/n) sum_i
-IF(z_i; T, P) + ... makes sqrt(n) (T(P_n) - T(P)) asymptotically normal with variance
+Their section 2.2 derives two more quantities from it. The von Mises expansion T(P_n) - T(P) =
+(1/n) sum_i IF(z_i; T, P) + ... makes sqrt(n) (T(P_n) - T(P)) asymptotically normal with variance
 
     ASV(T, P) = integral IF(z; T, P)^2 dP(z),
 
@@ -132,7 +132,7 @@ def _model_of(estimator: Any) -> Any:
 
 
 def _with_point(model: KernelEstimator, X: Any, y: Any, sample_weight: Any, point: Any) -> Problem:
-    """The problem with one row more, of weight zero: it changes nothing, and is in K."""
+    """The problem with one more row, of weight zero: it is in K, but does not change the fit."""
     if model.spec().precomputed:
         raise ValueError(
             "point=(x, y) needs the kernel of a new row and itself, which a precomputed kernel "
@@ -204,11 +204,11 @@ def asymptotic_variance(
 ) -> Array:
     """The asymptotic variance of each prediction: the mean square of its influence function.
 
-    sqrt(n) times the difference between the prediction of n rows and that of all rows there are
-    tends to a normal variable of this variance, hence ``np.sqrt(asymptotic_variance(...) / n)`` is
-    a standard error. Both models have the kernel and the lam of the estimator (in mean scaling):
-    how far the penalty holds them from the truth is not in it. The integral is taken over the
-    sample itself, P = P_n, weighted where it is.
+    sqrt(n) times the difference between the prediction from n rows and that from the whole
+    population tends to a normal variable of this variance, hence
+    ``np.sqrt(asymptotic_variance(...) / n)`` is a standard error. Both models have the kernel and
+    the lam of the estimator (in mean scaling), so that the bias by the penalty is not included. The
+    integral is over the sample, P = P_n, with its weights.
 
     Parameters
     ----------
@@ -221,8 +221,8 @@ def asymptotic_variance(
 
     Examples
     --------
-    A penalty so large that the intercept alone is left is the mean of y, whose asymptotic variance
-    is the variance of y:
+    With a very large penalty the model is the mean of y, whose asymptotic variance is the variance
+    of y:
 
     >>> import numpy as np
     >>> from onefit import KernelRegressor
@@ -247,7 +247,7 @@ def cv_loo_stability(
 ) -> float:
     """The largest change of any row's loss when that row is left out: equation 2 at this n.
 
-    A model is CV_loo-stable if it vanishes as n grows, with lam as it is (in mean scaling).
+    A model is CV_loo-stable if it vanishes as n grows with lam fixed (in mean scaling).
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def cv_loo_stability(
         "squared", "absolute", "zero_one", "negative_margin" or "hinge". None is the absolute value,
         or the model's own loss if that is one of margins or of a level.
     order : int, default=None
-        Number of terms of the influence series, with its tail, that leave-one-out is taken from;
+        Number of terms of the influence series (with its tail) that approximates leave-one-out;
         None leaves rows out exactly.
     sample_weight : array of shape (n,), default=None
         Rows of weight zero are ignored.
@@ -281,8 +281,8 @@ def cv_loo_stability(
     problem = positive(model._prepare(X, y, sample_weight))
     if problem.n < 3:
         raise ValueError(
-            f"cv_loo_stability leaves out one row after the other, and there are {problem.n} of "
-            "positive weight; it needs at least three"
+            f"cv_loo_stability leaves out one row at a time and needs at least three of positive "
+            f"weight, got {problem.n}"
         )
     series = InfluenceLoo(loss=loss)
     if order is not None:

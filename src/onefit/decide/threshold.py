@@ -1,25 +1,24 @@
 """Thresholds for two classes, chosen on held-out decision values.
 
-**By a metric.** As scikit-learn's ``TunedThresholdClassifierCV``, by its own code: in every split,
-the metric at thresholds between the smallest and the largest decision value of the test rows; the
-curves of the splits are averaged, and the best of evenly spaced thresholds is taken. Only the
-refits of the splits are left out. Where test sets are too small for a metric, all held-out rows
-together are one split ("pooled"). Rows count as their sample weights say, where there are any and
-the metric takes them, as they do in a search.
+**By a metric.** As scikit-learn's ``TunedThresholdClassifierCV``, with its code but without refits:
+the metric of every split at thresholds between the smallest and the largest decision value of the
+test rows; the curves of the splits are averaged, and the best of evenly spaced thresholds is taken.
+Where test sets are too small for a metric, all held-out rows together are one split ("pooled").
+Sample weights are passed to metrics that take them, as in a search.
 
 **By a bound on false alarms** (Neyman and Pearson): the smallest threshold whose rate of false
-alarms is at most alpha, so that as many as can be of the other class are found. Let s_(1) <= ... <=
-s_(m) be the held-out decision values of the m rows of the first class. Any threshold just above
-s_(k) has a true rate above alpha with probability at most
+alarms is at most alpha, so that as few rows as possible of the other class are missed. Let
+s_(1) <= ... <= s_(m) be the held-out decision values of the m rows of the first class. Any
+threshold just above s_(k) has a true rate above alpha with probability at most
 
     P(Binomial(m, 1 - alpha) >= k),
 
 whatever the distribution (Tong, Feng and Li, Science Advances 4, 2018: the umbrella algorithm). The
 smallest k for which that is at most 1 - confidence is taken. With ``confidence=None`` it is the
-smallest k whose share of the m rows is right, m - floor(alpha m): on new rows the rate is then
-above alpha as often as below. Both take held-out values for independent ones of the model that is
-used; they are those of models without a fold, of a winner that was chosen on these rows. Rates
-count rows: sample weights are for the fit alone.
+smallest k with at most alpha m of the m rows above s_(k), m - floor(alpha m): on new rows the rate
+is then above alpha about as often as below. Both assume that held-out values are independent values
+of the final model; they are those of models without a fold, of a winner that was chosen on these
+rows. Rates count rows: sample weights are for the fit alone.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ def tune_threshold(
 
 
 def _fit_weighted(found: Any, values: Array, y: Array, weight: Any, rows: Array) -> None:
-    """Fit scikit-learn's search; a metric that takes weights is given those of the rows."""
+    """Fit scikit-learn's search, with sample weights for a metric that takes them."""
     scorer = check_scoring(found.estimator, scoring=found.scoring)
     weigh = weight is not None and takes_weight(scorer)
     with config_context(enable_metadata_routing=weigh):
@@ -117,7 +116,7 @@ def _fit_weighted(found: Any, values: Array, y: Array, weight: Any, rows: Array)
 
 
 def _clearer(error: ValueError, aggregate: str) -> ValueError:
-    """Too small test sets are the usual reason, and there is a way out."""
+    """The error with advice for its usual reason, small test sets."""
     if aggregate == "pooled":
         return error
     return ValueError(

@@ -61,6 +61,7 @@ from onefit._validation import suggest
 from onefit.criteria.pointwise import Pointwise
 from onefit.estimators._base import KernelEstimator
 from onefit.predict import heldout_predict
+from onefit.search.preprocess import is_wrapped, metadata_of_fit
 from onefit.uncertainty.row_loss import RowLoss, pointwise_of
 
 __all__ = ["NestedCV", "nested_cv"]
@@ -216,7 +217,8 @@ class _Data:
         params = {"sample_weight": self.sample_weight}
         if hasattr(search, "error_score"):
             params["groups"] = self.groups
-        return {name: select_rows(p, train) for name, p in params.items() if p is not None}
+        found = {name: select_rows(p, train) for name, p in params.items() if p is not None}
+        return metadata_of_fit(search, found) if is_wrapped(search) else found
 
 
 def _losses(
