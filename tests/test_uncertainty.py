@@ -178,6 +178,14 @@ def test_a_search_stands_for_its_winner():
     np.testing.assert_array_equal(found.lower, winner.lower)
 
 
+def test_an_interval_that_would_be_empty_is_a_point():
+    """With alpha above one half the ranked ends of several models may lie on the wrong sides."""
+    for method in ("cv+", "jackknife+"):
+        found = predict_interval(KernelRegressor(gamma=5.0, lam=1e-6), X, y, X_new, 0.97, method)
+        assert (found.lower <= found.upper).all()
+    assert (found.lower == found.upper).any()
+
+
 def test_the_weights_of_a_search_are_used():
     weight = np.arange(41) % 3 + 0.5
     search = KernelSearchCV(KernelRegressor(), {"lam": [1e-3, 1e-2]}, cv=3)

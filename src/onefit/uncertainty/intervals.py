@@ -267,11 +267,10 @@ def predict_interval(
             found = of_kernel(*given, local)
         if folds.is_forward:
             method, found = "forward", found.centred
-        if len(levels_of(kernel_estimator(model))) > 1:
-            width, full = "quantiles", np.median(found.full, axis=1, keepdims=True)
-            lower, upper = _around_quantiles(ranked, found, alpha)
-        else:
-            full, (lower, upper) = found.full, _around(ranked, found, alpha)
+        full, levels = found.full, len(levels_of(kernel_estimator(model))) > 1
+        if levels:
+            width, full = "quantiles", np.median(full, axis=1, keepdims=True)
+        lower, upper = _ends(ranked, found, levels, alpha)
     if np.ndim(y_train) == 1 or width == "quantiles":
         full, lower, upper = full[:, 0], lower[:, 0], upper[:, 0]
         sets = None if sets is None else sets[0]
@@ -279,26 +278,29 @@ def predict_interval(
     return PredictionInterval(full, lower, upper, alpha, method, unit, units, width, sets)
 
 
-def _around(ranked: Ranked, found: FoldPredictions, alpha: float) -> tuple[Array, Array]:
-    """Ends of the intervals around the predictions for new rows, target by target."""
-    residuals, width = np.abs(found.Y[ranked.row] - found.held_out), None
+def _ends(
+    ranked: Ranked, found: FoldPredictions, levels: bool, alpha: float
+) -> tuple[Array, Array]:
+    """Ends of the intervals around the predictions for new rows, target by target.
+
+    With ``levels`` they are below the lowest and above the highest curve, wherever these cross. An
+    empty interval becomes its middle.
+    """
+    y, held_out, low, high = found.Y[ranked.row], found.held_out, found.new, found.new
+    residuals, width = np.abs(y - held_out), None
+    if levels:
+        below, above = held_out.min(axis=1) - y[:, 0], y[:, 0] - held_out.max(axis=1)
+        residuals = np.maximum(below, above)[:, None]
+        low, high = low.min(axis=2, keepdims=True), high.max(axis=2, keepdims=True)
     if found.widths is not None:
         residuals, width = residuals / found.widths.own[:, None], found.widths.new
     ends = [
-        ranked.ends(found.new[:, :, j], found.new[:, :, j], residual, alpha, width)
+        ranked.ends(low[:, :, j], high[:, :, j], residual, alpha, width)
         for j, residual in enumerate(residuals.T)
     ]
     lower, upper = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
-    return lower, upper
-
-
-def _around_quantiles(ranked: Ranked, found: FoldPredictions, alpha: float) -> tuple[Array, Array]:
-    """Ends of the intervals outside of the lowest and the highest curve, wherever they cross."""
-    y, held_out, new = found.Y[ranked.row, 0], found.held_out, found.new
-    residual = np.maximum(held_out.min(axis=1) - y, y - held_out.max(axis=1))
-    lower, upper = ranked.ends(new.min(axis=2), new.max(axis=2), residual, alpha)
-    middle = 0.5 * (lower + upper)  # of an empty interval
-    return np.minimum(lower, middle)[:, None], np.maximum(upper, middle)[:, None]
+    middle = 0.5 * (lower + upper)
+    return np.minimum(lower, middle), np.maximum(upper, middle)
 
 
 def _full(
