@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onefit.columns.fit import fit
-from onefit.criteria.spectrum import HatSpectrum, hat_spectrum
+from onefit.criteria.spectrum import HatSpectrum
+from onefit.features.leave_one import make_hat
 from onefit.heldout import HeldOut
 from onefit.kernels import Kernel
 from onefit.problem import Problem, Solution
@@ -46,7 +47,8 @@ class Evidence:
     @property
     def spectrum(self) -> HatSpectrum:
         """Hat matrices of the rows of positive weight (squared loss); decomposed once."""
-        found: HatSpectrum = self._once("spectrum", lambda: hat_spectrum(self.positive))
+        make = HatSpectrum if self.problem.K.features is None else make_hat
+        found: HatSpectrum = self._once("spectrum", lambda: make(self.positive))
         return found
 
     def solution(self, i: int) -> Solution:

@@ -34,7 +34,7 @@ from onefit.estimators.accepted import check_accepted, unwrap
 from onefit.folds import Folds
 from onefit.kernels import Kernel
 
-__all__ = ["Novelty", "TrainingRows", "find_reach", "nearest", "novelty"]
+__all__ = ["Novelty", "TrainingRows", "novelty"]
 
 #: largest number of entries of a matrix of distances
 MAX_KERNEL_ELEMENTS = 2**24
@@ -143,13 +143,13 @@ class TrainingRows:
         if folds is not None and (folds.n != n or not all(folds.disjoint)):
             folds = None  # landmarks are some of the rows
         reference = np.asarray(model.support_) if support else None
-        reach = find_reach(model.kernel_, known, folds, reference)
+        reach = _reach(model.kernel_, known, folds, reference)
         units = n if groups is None or folds is None else np.unique(np.asarray(groups)).size
         return cls(model, reach, units)
 
     def novelty(self, X: Any) -> Novelty:
         """Distances of checked rows."""
-        distance = nearest(self.model.kernel_, X, _known(self.model))
+        distance = _nearest(self.model.kernel_, X, _known(self.model))
         return Novelty(distance, self.reach, self.units)
 
 
@@ -157,7 +157,7 @@ def _known(model: Any) -> Any:
     return getattr(model, "landmarks_" if model.approximation is not None else "X_fit_", None)
 
 
-def find_reach(
+def _reach(
     kernel: Kernel, X: Any, folds: Folds | None = None, reference: Indices | None = None
 ) -> float:
     """The largest distance of a training row to the nearest one that differs from it.
@@ -175,10 +175,10 @@ def find_reach(
     n = int(X.shape[0])
     kept = np.ones(n, dtype=bool) if reference is None else np.isin(np.arange(n), reference)
     if folds is None or all(rows.size == 1 for rows in folds.removed):
-        return _largest(nearest(kernel, X, X[kept], differing=True))
+        return _largest(_nearest(kernel, X, X[kept], differing=True))
     pairs = [(train[kept[train]], test) for train, test in folds]
     found = [
-        _largest(nearest(kernel, X[test], X[train], differing=True))
+        _largest(_nearest(kernel, X[test], X[train], differing=True))
         for train, test in pairs
         if train.size
     ]
@@ -190,7 +190,7 @@ def _largest(distances: Array) -> float:
     return float(np.max(distances[np.isfinite(distances)], initial=0.0))
 
 
-def nearest(kernel: Kernel, X: Any, known: Any, differing: bool = False) -> Array:
+def _nearest(kernel: Kernel, X: Any, known: Any, differing: bool = False) -> Array:
     """The distance of each row of X to the nearest known one, or to the nearest that differs."""
     m, step = int(X.shape[0]), max(1, MAX_KERNEL_ELEMENTS // max(1, int(known.shape[0])))
     found = np.empty(m)

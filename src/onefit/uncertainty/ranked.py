@@ -31,14 +31,12 @@ class Ranked:
 
     Attributes
     ----------
-    folds : Folds
     split, row : (N,) arrays of int
     weight : (N,) array
         Positive; its sum is the number of units.
     unit : {"rows", "groups"}
     """
 
-    folds: Folds
     split: Indices = field(repr=False)
     row: Indices = field(repr=False)
     weight: Array = field(repr=False)
@@ -51,7 +49,7 @@ class Ranked:
         weight = s.astype(np.float64)[row] / np.bincount(row, minlength=folds.n)[row]
         if groups is not None:
             weight = weight / np.bincount(groups[row], weights=weight)[groups[row]]
-        return cls(folds, split, row, weight, "rows" if groups is None else "groups")
+        return cls(split, row, weight, "rows" if groups is None else "groups")
 
     @property
     def units(self) -> float:
