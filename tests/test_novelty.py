@@ -82,6 +82,15 @@ def test_new_groups_are_compared_as_groups():
     assert novelty(search.best_estimator_, centre[20:]).far.all()
 
 
+@pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
+def test_splits_that_ignore_groups_leave_rows_as_units():
+    groups = np.arange(60) // 6
+    search = KernelSearchCV(KernelRegressor(), {"lam": [1.0]}, cv=KFold(4, shuffle=True))
+    assert novelty(search.fit(X, y, groups=groups), X_new).units == 60
+    search.set_params(cv=GroupKFold(4))
+    assert novelty(search.fit(X, y, groups=groups), X_new).units == 10
+
+
 def test_rows_left_out_around_a_row_are_not_its_neighbours():
     """Leave-one-out with a gap on both sides, as for time series: no row is 3 or less away."""
     Z = np.arange(30.0)[:, None]

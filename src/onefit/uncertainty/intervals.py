@@ -109,7 +109,7 @@ from onefit.uncertainty.fold_models import (
     of_stack,
     with_new_rows,
 )
-from onefit.uncertainty.ranked import Ranked, choose_folds, group_codes
+from onefit.uncertainty.ranked import Ranked, choose_folds, group_codes, whole_groups
 
 __all__ = ["PredictionInterval", "predict_interval"]
 
@@ -394,10 +394,7 @@ def _groups(estimator: Any, groups: Any, n: int) -> Array | None:
     if groups is None or folds is None:
         return None
     _check_same(folds, n)
-    codes = group_codes(np.asarray(groups), n)
-    assert codes is not None
-    whole = all(not np.isin(codes[test], codes[train]).any() for train, test in folds)
-    return codes if whole else None
+    return whole_groups(folds, groups)
 
 
 def _splits_of(estimator: Any, method: str, n: int) -> Folds | None:

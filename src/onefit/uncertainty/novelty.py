@@ -33,6 +33,7 @@ from onefit._types import Array, Indices
 from onefit.estimators.accepted import check_accepted, unwrap
 from onefit.folds import Folds
 from onefit.kernels import Kernel
+from onefit.uncertainty.ranked import whole_groups
 
 __all__ = ["Novelty", "TrainingRows", "novelty"]
 
@@ -144,8 +145,8 @@ class TrainingRows:
             folds = None  # landmarks are some of the rows
         reference = np.asarray(model.support_) if support else None
         reach = _reach(model.kernel_, known, folds, reference)
-        units = n if groups is None or folds is None else np.unique(np.asarray(groups)).size
-        return cls(model, reach, units)
+        codes = None if groups is None or folds is None else whole_groups(folds, groups)
+        return cls(model, reach, n if codes is None else int(codes.max()) + 1)
 
     def novelty(self, X: Any) -> Novelty:
         """Distances of checked rows."""

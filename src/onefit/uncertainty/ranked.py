@@ -19,7 +19,7 @@ from sklearn.model_selection import GroupKFold, KFold
 from onefit._types import Array, Indices
 from onefit.folds import Folds, leave_one_out
 
-__all__ = ["Ranked", "choose_folds", "group_codes"]
+__all__ = ["Ranked", "choose_folds", "group_codes", "whole_groups"]
 
 #: folds of "cv+" if neither the caller nor a search gives a number
 DEFAULT_FOLDS = 10
@@ -156,10 +156,15 @@ def _check_apart(folds: Folds, groups: Indices) -> None:
             )
 
 
-def group_codes(groups: Any, n: int) -> Indices | None:
+def whole_groups(folds: Folds, groups: Any) -> Indices | None:
+    """Groups as whole numbers from 0, if every split keeps each on one side; else None."""
+    codes = group_codes(groups, folds.n)
+    whole = all(not np.isin(codes[test], codes[train]).any() for train, test in folds)
+    return codes if whole else None
+
+
+def group_codes(groups: Any, n: int) -> Indices:
     """Groups as whole numbers from 0."""
-    if groups is None:
-        return None
     values = np.asarray(groups)
     if values.shape != (n,):
         raise ValueError(f"groups must have shape ({n},), one for each row, got {values.shape}")
