@@ -187,14 +187,16 @@ def test_an_interval_that_would_be_empty_is_a_point():
 
 
 def test_the_weights_of_a_search_are_used():
-    weight = np.arange(41) % 3 + 0.5
-    search = KernelSearchCV(KernelRegressor(), {"lam": [1e-3, 1e-2]}, cv=3)
-    search.fit(X, y, sample_weight=weight)
-    found = predict_interval(search, X, y, X_new)
-    np.testing.assert_allclose(found.prediction, search.predict(X_new), rtol=1e-8)
-    given = predict_interval(search, X, y, X_new, sample_weight=weight)
-    np.testing.assert_array_equal(found.upper, given.upper)
-    assert found.units == pytest.approx(weight.sum())
+    weight, plain = np.arange(41) % 3 + 0.5, KernelRegressor()
+    steps = Pipeline([("same", FunctionTransformer()), ("kernel", plain)])
+    for model, lam in ((plain, "lam"), (steps, "kernel__lam")):
+        search = KernelSearchCV(model, {lam: [1e-3, 1e-2]}, cv=3)
+        search.fit(X, y, sample_weight=weight)
+        found = predict_interval(search, X, y, X_new)
+        np.testing.assert_allclose(found.prediction, search.predict(X_new), rtol=1e-8)
+        given = predict_interval(search, X, y, X_new, sample_weight=weight)
+        np.testing.assert_array_equal(found.upper, given.upper)
+        assert found.units == pytest.approx(weight.sum())
 
 
 def coverage(method, alpha, repetitions, n=59, options=None):

@@ -209,7 +209,7 @@ def predict_interval(
     sample_weight : array of shape (n,), default=None
         Number of rows that each row stands for, in the fits and in the ranks of the held-out
         residuals; see the head of this module. Rows of weight zero are left out. None takes those
-        of a search; of a search over a pipeline they must be passed.
+        of a search.
     groups : array of shape (n,), default=None
         The group of every row, if new rows come from new groups; None takes those of a search.
     width : {"constant", "local"}, default="constant"
