@@ -168,11 +168,11 @@ def _relative_class_weights(model: KernelEstimator, problem: Problem) -> Array:
 def _of_target(operator: Operator, order: int, K_at: Array, k: Array, added: bool) -> Array:
     """The influence of each row, or of the last one, on one target at the rows of K_at.
 
-    Class weights multiply the losses. With k the weight of the class of z_i over the mean weight, a
-    share eps of the mass of P that moves to z_i is the share e = k eps / (1 + (k - 1) eps) of the
-    mass of the weighted losses, which mean scaling keeps at one. A term T_j e^j of the series in e
-    therefore adds C(r - 1, j - 1) k^j (1 - k)^(r - j) T_j to the term of order r in eps. Total
-    scaling is linear in the mass k eps that is added.
+    Class weights multiply the losses. With k the weight of the class of z_i over the mean weight,
+    the share eps of P that moves to z_i is the share e = k eps / (1 + (k - 1) eps) of the weighted
+    losses, whose total mean scaling keeps at one. A term T_j e^j of the series in e therefore adds
+    C(r - 1, j - 1) k^j (1 - k)^(r - j) T_j to the term of order r in eps. Under total scaling the
+    weights are linear in eps, and k eps is added to that of z_i.
     """
     total, n = float(operator.w.sum()), operator.y.size
     rows = np.array([n - 1]) if added else np.arange(n)

@@ -142,7 +142,7 @@ def heldout_shift(held: Any, level: Any) -> Array:
     >>> from onefit import KernelRegressor, heldout_predict
     >>> from onefit.losses import Quantile
     >>> X = np.random.default_rng(0).uniform(size=(100, 3))
-    >>> y = np.random.default_rng(1).normal(size=100)  # X says nothing, and a fit too much
+    >>> y = np.random.default_rng(1).normal(size=100)  # independent of X, and overfitted
     >>> model = KernelRegressor(Quantile([0.1, 0.9]), gamma=3.0, lam=1e-4)
     >>> held = heldout_predict(model, X, y)
     >>> moved = held.predictions + heldout_shift(held, [0.1, 0.9])

@@ -94,7 +94,7 @@ def bifcv_lipschitz_bound(
     """A bound that holds, for losses that are Lipschitz with constant 1 in the prediction.
 
     It bounds the difference of any single held-out value, and so that of the mean of a loss such as
-    the hinge or the absolute value. It says nothing about the error rate. Without an intercept.
+    the hinge or the absolute value. It does not hold for the error rate. Without an intercept.
 
     Parameters
     ----------

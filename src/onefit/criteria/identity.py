@@ -28,7 +28,7 @@ MAX_OFF_DIAGONAL_SHARE = 1e-2
 
 
 def near_identity(K: Any) -> str:
-    """The reason why ``K`` is too near the identity to be judged, or an empty string; in O(n^2).
+    """The reason why ``K`` counts as near the identity, or an empty string; in O(n^2).
 
     Examples
     --------

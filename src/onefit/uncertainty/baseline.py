@@ -91,7 +91,7 @@ class Baseline:
 
 
 class _Shares(ClassifierMixin, BaseEstimator):
-    """A classifier that knows the probabilities and decision values of its rows by their place.
+    """A classifier with given probabilities and decision values of its rows, in their order.
 
     Parameters
     ----------

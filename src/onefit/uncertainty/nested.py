@@ -134,7 +134,7 @@ def nested_cv(
         Training parts side by side, those of all repetitions.
     **fit_params
         ``sample_weight`` for the fits (losses count rows alike), and ``groups``, which stay on one
-        side of every split; a search gets those of its part too, for a ``cv`` that knows groups.
+        side of every split; a search gets those of its part too, for a ``cv`` with groups.
 
     Returns
     -------

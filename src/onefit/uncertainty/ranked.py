@@ -1,8 +1,7 @@
 """Held-out residuals with the weights they have in a prediction interval.
 
-A residual belongs to a split and to a row that the split tests. Its weight says how much it counts
-in the rank of the interval's ends; a new row counts as one unit, see :mod:`onefit.uncertainty.
-intervals`:
+A residual belongs to a split and to a row that the split tests. Its weight is its share in the rank
+of the ends of the interval; a new row counts as one unit, see :mod:`onefit.uncertainty.intervals`:
 
 - rows are the units: row i has weight s_i (its sample weight), shared by the splits that test it;
 - groups are the units: the rows of a group share weight 1, in proportion to s_i.
