@@ -11,8 +11,9 @@ sum to one. Models of pairs of classes have a value per class too: their votes.
 applied to the model of all rows, whose values are slightly more extreme. The held-out values of a
 model that was chosen by its score on the same rows are slightly optimistic, and the probabilities
 slightly overconfident. Both effects are small with many rows.
-``heldout_proba_`` has, for every row, the probabilities from a map fitted without it: then the
-calibration does not use the row, but the choice of the model does.
+``heldout_proba_`` has, for every row, the probabilities from a map fitted without it: the
+calibration does not use the row, but the choice of the model does. The map may have used rows of
+the same group.
 """
 
 from __future__ import annotations
