@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LinearRegression
-from sklearn.metrics import log_loss, make_scorer, mean_pinball_loss
+from sklearn.metrics import brier_score_loss, log_loss, make_scorer, mean_pinball_loss
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -496,19 +496,27 @@ def test_nested_cv_is_of_the_scoring_of_the_search(scoring, name, loss):
     assert found.standard_error == pytest.approx(expected.standard_error)
 
 
-def test_nested_cv_of_probabilities_and_of_levels():
-    machine, grid = KernelClassifier("log"), {"lam": [1e-3]}
-    search = KernelSearchCV(machine, grid, cv=3, scoring="neg_log_loss")
-    found = nested_cv(search, X, BINARY, cv=3, repeats=1)
-    assert found.loss == "log"
+@pytest.mark.parametrize(
+    ("scoring", "name", "metric"),
+    [("neg_log_loss", "log", log_loss), ("neg_brier_score", "brier", brier_score_loss)],
+)
+def test_nested_cv_of_probabilities(scoring, name, metric):
+    target = (BINARY == "low").astype(int)
+    search = KernelSearchCV(KernelClassifier("log"), {"lam": [1e-3]}, cv=3, scoring=scoring)
+    found = nested_cv(search, X, target, cv=3, repeats=1)
+    assert found.loss == name
     folds = StratifiedKFold(
         3, shuffle=True, random_state=np.random.RandomState(0).randint(2**31 - 1)
     )
     errors = []
-    for train, test in folds.split(X, BINARY):
-        proba = clone(search).fit(X[train], BINARY[train]).predict_proba(X[test])
-        errors.append(log_loss(BINARY[test], proba))
+    for train, test in folds.split(X, target):
+        proba = clone(search).fit(X[train], target[train]).predict_proba(X[test])
+        errors.append(metric(target[test], proba[:, 1]))
     np.testing.assert_allclose(found.outside[0], errors)
+
+
+def test_nested_cv_of_levels():
+    grid = {"lam": [1e-3]}
     levels = KernelRegressor(Expectile([0.2, 0.8]))
     found = nested_cv(KernelSearchCV(levels, grid, cv=3), X, y, cv=3, repeats=1)
     assert found.loss == "expectile"
