@@ -454,7 +454,7 @@ def test_jmlr_figure_1():
 def test_a_fitted_search_stands_for_its_winner():
     X, y = sample("regression", n=N)
     search = KernelSearchCV(KernelRegressor(gamma=0.5), {"lam": [0.01, 0.1]}, cv=4)
-    with pytest.raises(ValueError, match="influence needs the winner of a search: fit the search"):
+    with pytest.raises(ValueError, match="influence needs a fitted search: fit the search"):
         influence(search, X, y)
     search.fit(X, y)
     np.testing.assert_array_equal(influence(search, X, y), influence(search.best_estimator_, X, y))

@@ -38,7 +38,7 @@ from onefit.criteria import InfluenceLoo, LeaveOneOut
 from onefit.criteria.evidence import Evidence, positive
 from onefit.criteria.pointwise import Pointwise
 from onefit.estimators._base import KernelEstimator
-from onefit.estimators.accepted import check_accepted, check_exact_kernel, unwrap
+from onefit.estimators.accepted import best_estimator_of, check_accepted, check_exact_kernel
 from onefit.heldout.series import Operator, check_order
 from onefit.kernels import Geometry
 from onefit.problem import Problem
@@ -95,7 +95,7 @@ def influence(
     >>> influence(KernelRegressor(lam=1e-2), X, y, point=([2.5], 10.0)).shape
     (40,)
     """
-    model = _model_of(estimator)
+    model = _model_of(estimator, "influence")
     check_exact_kernel(model, "influence", "pass a model with approximation=None")
     if point is None:
         problem = model._prepare(X, y, sample_weight)
@@ -120,14 +120,10 @@ def influence(
     return values[0] if len(values) == 1 else np.stack(values, axis=-1)
 
 
-def _model_of(estimator: Any) -> Any:
-    """A fresh model with the parameters of ``estimator``, or of a search's winner."""
-    if hasattr(estimator, "param_grid") and not hasattr(estimator, "best_estimator_"):
-        raise ValueError(
-            "influence needs the winner of a search: fit the search first, with refit=True"
-        )
-    estimator = unwrap(getattr(estimator, "best_estimator_", estimator))
-    check_accepted(estimator, "influence")
+def _model_of(estimator: Any, caller: str) -> Any:
+    """A fresh model with the parameters of ``estimator``, or of the winner of a search."""
+    estimator = best_estimator_of(estimator, caller)
+    check_accepted(estimator, caller)
     return clone(estimator)
 
 
@@ -277,7 +273,7 @@ def cv_loo_stability(
     >>> cv_loo_stability(squared, X, y) > 5 * cv_loo_stability(robust, X, y)
     True
     """
-    model = _model_of(estimator)
+    model = _model_of(estimator, "cv_loo_stability")
     problem = positive(model._prepare(X, y, sample_weight))
     if problem.n < 3:
         raise ValueError(

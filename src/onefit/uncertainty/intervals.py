@@ -96,7 +96,7 @@ from onefit._indexing import n_rows
 from onefit._types import Array, Indices
 from onefit._validation import check_choice, check_weights
 from onefit.columns.fit import fit
-from onefit.estimators.accepted import check_accepted
+from onefit.estimators.accepted import best_estimator_of, check_accepted
 from onefit.estimators.stacked import StackedRegressor
 from onefit.folds import Folds, leave_one_out
 from onefit.quantiles import levels_of
@@ -316,19 +316,13 @@ def _full(
 
 
 def _model_of(estimator: Any) -> Any:
-    """A fresh regressor with the parameters of ``estimator``, or of a search's winner."""
+    """A fresh regressor with the parameters of ``estimator``, or of the winner of a search."""
     if hasattr(estimator, "pipeline_"):
         raise TypeError(
             f"predict_interval takes prepared rows, and {type(estimator).__name__} prepares them "
             "itself; use its method predict_interval(X_new)"
         )
-    if hasattr(estimator, "param_grid") or hasattr(estimator, "best_estimator_"):
-        if not hasattr(estimator, "best_estimator_"):
-            raise ValueError(
-                "predict_interval needs the winner of a search: fit the search first, with "
-                "refit=True"
-            )
-        estimator = estimator.best_estimator_
+    estimator = best_estimator_of(estimator, "predict_interval")
     if not is_wrapped(estimator):
         check_accepted(estimator, "predict_interval")
     if is_classifier(estimator):

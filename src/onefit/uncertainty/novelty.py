@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array, Indices
-from onefit.estimators.accepted import check_accepted, unwrap
+from onefit.estimators.accepted import best_estimator_of, check_accepted
 from onefit.folds import Folds
 from onefit.kernels import Kernel
 from onefit.uncertainty.ranked import whole_groups
@@ -96,7 +96,7 @@ def novelty(estimator: Any, X_new: Any) -> Novelty:
     >>> found.far
     array([False,  True])
     """
-    model = unwrap(getattr(estimator, "best_estimator_", estimator))
+    model = best_estimator_of(estimator, "novelty")
     check_accepted(model, "novelty")
     if model.spec().precomputed:
         raise ValueError(
