@@ -190,7 +190,8 @@ def predict_interval(
     ----------
     estimator : KernelRegressor, a pipeline that ends in one, or a fitted search over either
         Its parameters are used; it is not changed. A search must have been fitted to the rows of
-        X_train. Its ``best_estimator_`` stands for the parameters alone, without splits and groups.
+        X_train. Its ``best_estimator_`` stands for the parameters alone, without splits, groups and
+        weights.
     X_train, y_train : training rows and targets
     X_new : array or sparse matrix of shape (m, d)
         Where to predict (kernel values against X_train when the kernel is precomputed).
