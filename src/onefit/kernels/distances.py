@@ -120,36 +120,36 @@ class Geometry:
             self._cache[metric] = pairs
         return pairs
 
-    def take(self, metric: str, out: Array | None = None, scale: float = 1.0) -> Array:
-        """Write ``scale * metric`` into `out` (a new array by default) and return it."""
-        at_once = metric == "sqeuclidean" and not self.keep and self.vectors
-        if at_once and 0.0 < abs(scale) < 1e100:
-            if self.arrays.on_host and not self.symmetric:  # which rounds as where it is kept
-                with np.errstate(over="ignore", invalid="ignore"):
-                    return _squared_euclidean(self, scale, out)
-            if out is None and not self.arrays.on_host:
-                return on_device.squared_euclidean(self, scale)  # type: ignore[no-any-return]
-        pairs = self.pairs(_stored(metric))
-        if out is None and not self.keep:
-            out = pairs
-        out = self.output(out)
+    def take(
+        self,
+        metric: str,
+        out: Array | None = None,
+        scale: float = 1.0,
+        function: Callable[[Any, Any], Any] | None = None,
+    ) -> Array:
+        """Write ``function(scale * metric)`` into `out` (a new array by default) and return it.
+
+        ``function(t, lib)`` is elementwise, the identity by default; `t` is a block of rows and
+        `lib` the namespace of its array library.
+        """
+        lib, at_once = self.arrays.lib, metric == "sqeuclidean" and not self.keep and self.vectors
         largest = float(np.finfo(self.dtype).max)
         scale = min(max(scale, -largest), largest)
-        if not self.arrays.on_host:
-            return self._scaled(pairs, out, scale, metric == "euclidean")  # type: ignore[no-any-return]
-        if metric == "euclidean":
-            pairs = np.sqrt(pairs, out=out)
-        with np.errstate(over="ignore"):
-            np.multiply(pairs, scale, out=out)
-        return out
-
-    def _scaled(self, pairs: Any, out: Any, scale: float, root: bool) -> Any:
-        if out is not pairs:
-            out[...] = pairs
-        if root:
-            self.arrays.sqrt_(out)
-        if scale != 1.0:
-            out *= scale
+        with np.errstate(over="ignore", invalid="ignore"):
+            if at_once and self.arrays.on_host and not self.symmetric and 0 < abs(scale) < 1e100:
+                pairs, scale = _squared_euclidean(self, scale, out), 1.0
+            elif at_once and out is None and not self.arrays.on_host and 0 < abs(scale) < 1e100:
+                pairs, scale = on_device.squared_euclidean(self, scale), 1.0
+            else:
+                pairs = self.pairs(_stored(metric))
+            out = pairs if out is None and not self.keep else self.output(out)
+            for rows in row_blocks(self.shape, self.arrays):
+                t = pairs[rows, :]
+                if metric == "euclidean":
+                    t = lib.sqrt(t)
+                if scale != 1.0:
+                    t = scale * t
+                out[rows, :] = t if function is None else function(t, lib)
         return out
 
     def output(self, out: Array | None = None) -> Array:

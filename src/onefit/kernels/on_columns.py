@@ -1,4 +1,4 @@
-"""A kernel that looks at some of the columns only."""
+"""A kernel of some of the columns."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from onefit.kernels.base import Kernel
 from onefit.kernels.distances import Array, Geometry, Points, as_points
+from onefit.linalg import Arrays, arrays_of
 
 __all__ = ["OnColumns"]
 
@@ -45,6 +46,9 @@ class OnColumns(Kernel):
     def diag(self, X: Points) -> Array:
         return self.kernel.diag(self._of(X))
 
+    def require_device(self, arrays: Arrays) -> None:
+        self.kernel.require_device(arrays)
+
     def separation(self, X: Points, Y: Points) -> Array:
         return self.kernel.separation(self._of(X), self._of(Y))
 
@@ -58,4 +62,4 @@ class OnColumns(Kernel):
                 f"the kernel looks at column {max(self.columns)}, but X has {points.shape[1]} "
                 "columns, counted from 0"
             )
-        return points[:, list(self.columns)]
+        return arrays_of(points).columns(points, list(self.columns))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, replace
 from difflib import get_close_matches
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -58,9 +59,8 @@ def resolve_kernel(
         The training points; only gamma="scale" and "auto" look at them.
     gamma : float, "scale", "auto" or array of shape (d,), default="scale"
         For a kernel whose own gamma is None. An array has a value for each column (stationary
-        kernels only). "auto" is 1/d. "scale" fits the unit of the kernel's distance: with v the
-        variance of all entries of X, 1/(d v) for the Gaussian and polynomial kernels (as
-        scikit-learn's SVC), 1/(d sqrt(v)) for Laplace and 1/sqrt(d v) for Matern; 1 if v is zero.
+        kernels only). "auto" is 1/d; "scale" depends on the variance of all entries of X, see
+        :func:`scale_gamma`.
     sample_weight : array of shape (n,), default=None
         How often each row counts in the variance.
 
@@ -154,8 +154,24 @@ def _resolve_gamma(
     points = as_points(X, "X")
     if gamma == "auto":
         return 1.0 / int(points.shape[1])
-    variance = _variance(points, sample_weight)
-    return float(kernel.scale_gamma(points.shape[1], variance)) if variance > 0 else 1.0
+    return scale_gamma(kernel, int(points.shape[1]), _variance(points, sample_weight))
+
+
+def scale_gamma(kernel: Kernel, n_features: int, variance: float) -> float:
+    """gamma="scale": one over the typical size of what gamma multiplies; 1 if the variance is 0.
+
+    That is 1/(d v) for kernels of squared distances and inner products (as in scikit-learn's SVC),
+    1/(d sqrt(v)) for the city-block distance, and 1/sqrt(d v) for the Euclidean one.
+    """
+    typical = {
+        "sqeuclidean": n_features * variance,
+        "dot": n_features * variance,
+        "manhattan": n_features * sqrt(variance),
+        "euclidean": sqrt(n_features * variance),
+    }
+    if kernel.metric not in typical:
+        raise ValueError(f"{kernel!r} has no distance that gamma='scale' could be taken from.")
+    return 1.0 / typical[kernel.metric] if variance > 0 else 1.0
 
 
 def _variance(X: Points, sample_weight: Array | None) -> float:

@@ -139,29 +139,6 @@ class Arrays:
         """x += a diag(scale), in place."""
         x += scale * a
 
-    # elementwise, in place
-
-    def exp_(self, t: Any) -> None:
-        """exp(t)."""
-        np.exp(t, out=t)
-
-    def sqrt_(self, t: Any) -> None:
-        """The root of t."""
-        np.sqrt(t, out=t)
-
-    def power_(self, t: Any, degree: int) -> None:
-        """A power of t."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.power(t, degree, out=t)
-
-    def one_minus_(self, t: Any) -> None:
-        """1 - t."""
-        np.subtract(1.0, t, out=t)
-
-    def at_least_(self, t: Any, value: float) -> None:
-        """The larger of t and a value."""
-        np.maximum(t, value, out=t)
-
     # matrices
 
     def fortran(self, a: Any) -> Any:

@@ -47,12 +47,6 @@ class CuPy(Device):
     def put_pairs(self, x: Any, rows: Any, columns: Any, values: Any) -> None:
         x[rows, columns] = values
 
-    def exp_(self, t: Any) -> None:
-        cupy.exp(t, out=t)
-
-    def sqrt_(self, t: Any) -> None:
-        cupy.sqrt(t, out=t)
-
     def submatrix(self, x: Any, rows: Any, columns: Any) -> Any:
         return x[self.index(rows)[:, None], self.index(columns)]
 

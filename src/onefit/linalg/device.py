@@ -196,24 +196,6 @@ class Device(Arrays):
     def add_scaled(self, x: Any, a: Any, scale: Array) -> None:
         x += self.asarray(scale) * a
 
-    # elementwise, in place
-
-    def exp_(self, t: Any) -> None:
-        t[...] = self.lib.exp(t)
-
-    def sqrt_(self, t: Any) -> None:
-        t[...] = self.lib.sqrt(t)
-
-    def power_(self, t: Any, degree: int) -> None:
-        t[...] = t**degree
-
-    def one_minus_(self, t: Any) -> None:
-        t *= -1.0
-        t += 1.0
-
-    def at_least_(self, t: Any, value: float) -> None:
-        t[...] = self.lib.where(t < value, value + 0.0 * t, t)
-
     # matrices
 
     def city_block(self, X: Any, Y: Any) -> Any:

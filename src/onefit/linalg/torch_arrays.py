@@ -98,18 +98,6 @@ class Torch(Device):
     def add_scaled(self, x: Any, a: Any, scale: Array) -> None:
         x.addcmul_(a, self.asarray(scale))
 
-    def exp_(self, t: Any) -> None:
-        t.exp_()
-
-    def sqrt_(self, t: Any) -> None:
-        t.sqrt_()
-
-    def power_(self, t: Any, degree: int) -> None:
-        t.pow_(degree)
-
-    def at_least_(self, t: Any, value: float) -> None:
-        t.clamp_(min=value)
-
     def submatrix(self, x: Any, rows: Any, columns: Any) -> Any:
         return x[self.index(rows)[:, None], self.index(columns)]
 
