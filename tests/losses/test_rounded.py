@@ -121,6 +121,7 @@ def test_in_pairs_rows_without_a_label_do_not_count(loss):
         np.testing.assert_array_equal(found[::3], plain[::3])
         assert not found[1::3].any()
         assert found.dtype == plain.dtype
+    assert hasattr(pairs, "third") == hasattr(loss, "third")
     weight, z = pairs.reweight(y, u)
     assert not weight[1::3].any()
     assert np.isfinite(z).all()

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 
 from onefit import linalg
-from onefit._types import Array, Indices, Mask
+from onefit._types import Array, Indices
 from onefit.gram import Gram
 from onefit.inverse import EigenInverse, FactorInverse, RidgeInverse
 from onefit.problem import Problem
-from onefit.systems.base import NewtonModel, by_column
+from onefit.systems.base import NewtonModel, System, by_column
 
 __all__ = ["Cholesky", "CurvedFactor"]
 
 
-class Cholesky:
+class Cholesky(System):
     """One factor at a time.
 
     Parameters
@@ -34,23 +34,16 @@ class Cholesky:
         Lambda of each column.
     """
 
-    curvature: Array | None = None
-    tolerance = 0.0
-
     def __init__(self, problem: Problem, ridge: Array) -> None:
         self.problem, self.ridge = problem, ridge
 
     def take(self, columns: Any) -> Cholesky:
-        """The system of some of the columns."""
         return Cholesky(self.problem, self.ridge[columns])
 
-    def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:
-        """Changes da and db of every column, and which intercepts are determined."""
+    def _solve(self, model: NewtonModel) -> tuple[Array, Array]:
         problem, factor = self.problem, None
         a, b = np.zeros_like(model.fixed), np.zeros_like(model.total)
         for k, rows in enumerate(by_column(model.d > 0.0)):
-            if rows.size == 0:
-                continue
             root = np.sqrt(problem.s[rows] * model.d[rows, k] / (2.0 * self.ridge[k]))
             root = root.astype(problem.K.dtype, copy=False)
             if factor is None or not factor.serves(rows, root):
@@ -58,7 +51,7 @@ class Cholesky:
                 factor = CurvedFactor(problem.K, rows, root)
             missing, total = model.missing[rows, k], model.total[k]
             a[rows, k], b[k] = factor.solve(missing, total, problem.fit_intercept)
-        return a, b, np.asarray((model.d > 0.0).any(axis=0) | (not problem.fit_intercept))
+        return a, b
 
 
 class CurvedFactor:

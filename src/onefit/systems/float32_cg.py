@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 
 from onefit import linalg
-from onefit._types import Array, Mask
+from onefit._types import Array
 from onefit.gram import DenseGram
 from onefit.inverse.krylov import Ridged, bordered, conjugate_gradients
 from onefit.problem import Problem
-from onefit.systems.base import NewtonModel
+from onefit.systems.base import NewtonModel, System
 
 __all__ = ["Float32CG", "Float32Kernel"]
 
@@ -105,7 +105,7 @@ class Float32Kernel:
         return Ridged.prepare(self.K, F, root.astype(np.float32), np.arange(k), ones, centred)
 
 
-class Float32CG:
+class Float32CG(System):
     """The systems of a Newton step in rounds of iteration and refinement.
 
     Parameters
@@ -117,34 +117,17 @@ class Float32CG:
         Each leaves ROUND_TOLERANCE of what the last did.
     """
 
-    curvature: Array | None = None
-
     def __init__(self, kernel: Float32Kernel, ridge: Array, rounds: int = 2) -> None:
         self.kernel, self.ridge, self.rounds = kernel, ridge, rounds
-
-    @property
-    def tolerance(self) -> float:
-        """The part of a residual that a solution leaves."""
-        return ROUND_TOLERANCE**self.rounds
+        self.tolerance = ROUND_TOLERANCE**rounds
 
     def take(self, columns: Any) -> Float32CG:
-        """The system of some of the columns."""
         return Float32CG(self.kernel, self.ridge[columns], self.rounds)
 
-    def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:
-        """Changes da and db of every column, and which intercepts are determined."""
-        curved = np.asarray((model.d > 0.0).any(axis=0))
-        a, b = np.zeros_like(model.fixed), np.zeros_like(model.total)
-        some = np.flatnonzero(curved)
-        if some.size:
-            a[:, some], b[some] = self.take(some)._refined(model.take(some))
-        return a, b, curved | (not self.kernel.problem.fit_intercept)
-
-    def _refined(self, model: NewtonModel) -> tuple[Array, Array]:
-        """Changes of columns that all have rows with curvature."""
+    def _solve(self, model: NewtonModel) -> tuple[Array, Array]:
         problem, curved = self.kernel.problem, model.d > 0.0
-        c = 2.0 * self.ridge / np.where(curved, problem.s[:, None] * model.d, np.inf)
-        root = np.where(curved, 1.0 / np.sqrt(np.where(curved, c, 1.0)), 0.0)
+        two, sd = (2.0 * self.ridge).astype(model.d.dtype), problem.s[:, None] * model.d
+        root, c = np.sqrt(sd / two), two / np.where(curved, sd, np.inf)
         systems = self.kernel.systems(root)
         a, b = bordered(systems, root, model.missing, model.total, ROUND_TOLERANCE)
         for _ in range(self.rounds - 1):
