@@ -266,16 +266,6 @@ def test_no_rows_have_a_factor_of_no_rows(there):
     assert xp.cholesky(there(np.empty((0, 0)))).shape == (0, 0)
 
 
-def test_city_block_distances_of_some_rows_at_a_time():
-    """The way of a GPU, on a CPU."""
-    torch = pytest.importorskip("torch")
-    from onefit.linalg import torch_arrays
-
-    X, Y = (torch.randn(n, 3, dtype=torch.float64) for n in (3000, 2500))
-    found = torch_arrays.summed_gaps(X, Y)
-    assert torch.equal(found, torch.cdist(X, Y, p=1.0))
-
-
 def test_memory_that_pytorch_keeps_for_later_is_free(monkeypatch):
     torch = pytest.importorskip("torch")
     from onefit.linalg.torch_arrays import Torch

@@ -64,7 +64,7 @@ class HessianFactor:
             # nowhere does the slope rise faster
             H[-1, -1] = steep
         self.floor = MAX_FLAT_CURVATURE_SHARE * steep
-        self.H = xp.add_on_diagonal(H, penalty(form, np.array([ridge]))[:, 0])
+        self.H = xp.add_diagonal(H, penalty(form, np.array([ridge]))[:, 0])
         self.complement: Any = xp.complement(lost) if lost.shape[1] else None
         inner = xp.fortran_copy(H) if self.complement is None else self.complement.congruent(H)
         try:

@@ -163,7 +163,7 @@ class Ridged:
         """Make V to P V, and return the coefficients along R 1 that were taken out."""
         if not self.centred:
             return np.zeros(V.shape[1], dtype=self.size.dtype)
-        along = self.arrays.dots(R, V) / self.arrays.dots(R, R)
+        along: Array = self.arrays.dots(R, V) / self.arrays.dots(R, R)
         self.arrays.add_scaled(V, R, -along)
         return along
 

@@ -45,6 +45,9 @@ Points = Any
 CENTRE_SAMPLE_ROWS = 256
 """Points, at least so many if there are, whose median stands for that of all."""
 
+MAX_DEVICE_COPY_ELEMENTS = 2**28
+"""Numbers of a matrix on a device that a second one beside it may have: those of a large tile."""
+
 MAX_SQUARED_NORM = 1e300
 """Scaled norms beyond are not added up: distances are scaled when they are there."""
 
@@ -142,14 +145,18 @@ class Geometry:
                 pairs, scale = on_device.squared_euclidean(self, scale), 1.0
             else:
                 pairs = self.pairs(_stored(metric))
-            out = pairs if out is None and not self.keep else self.output(out)
+
+            def values(t: Array) -> Array:
+                t = lib.sqrt(t) if metric == "euclidean" else t
+                t = t if scale == 1.0 else scale * t
+                return t if function is None else function(t, lib)
+
+            fresh, n = out is None and not self.keep, self.shape[0] * self.shape[1]
+            if fresh and not self.arrays.on_host and n <= MAX_DEVICE_COPY_ELEMENTS:
+                return values(pairs)
+            out = pairs if fresh else self.output(out)
             for rows in row_blocks(self.shape, self.arrays):
-                t = pairs[rows, :]
-                if metric == "euclidean":
-                    t = lib.sqrt(t)
-                if scale != 1.0:
-                    t = scale * t
-                out[rows, :] = t if function is None else function(t, lib)
+                out[rows, :] = values(pairs[rows, :])
         return out
 
     def output(self, out: Array | None = None) -> Array:

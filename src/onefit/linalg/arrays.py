@@ -87,22 +87,11 @@ class Arrays:
         """Overwrite some columns."""
         x[:, which] = values
 
-    def submatrix(self, x: Any, rows: Any, columns: Any) -> Any:
-        """Some rows and columns of a matrix."""
-        return blas.submatrix(x, rows, columns)
+    submatrix = staticmethod(blas.submatrix)
 
-    def add_diagonal(self, a: Any, value: float) -> Any:
-        """a + value I, in place."""
+    def add_diagonal(self, a: Any, value: float | Array) -> Any:
+        """a + diag(value), in place, for a number or for NumPy's array of one for each row."""
         a[np.diag_indices_from(a)] += value
-        return a
-
-    def rank_one(self, a: Any, x: Any, y: Any) -> None:
-        """a += x y' in place, for a column-major a."""
-        blas.rank_one(a, x, y)
-
-    def add_on_diagonal(self, a: Any, values: Array) -> Any:
-        """a + diag(values), in place."""
-        a[np.diag_indices_from(a)] += values
         return a
 
     # one number per row or column, as NumPy's array
@@ -119,9 +108,7 @@ class Arrays:
         """sum_j a_ij^2 weights_jl for every row i and every l."""
         return blas.matmul(np.square(a), weights)
 
-    def dots(self, a: Any, b: Any) -> Array:
-        """The inner product of every column of ``a`` with that of ``b``."""
-        return blas.dots(a, b)
+    dots = staticmethod(blas.dots)
 
     def norms(self, a: Any) -> Array:
         """The Euclidean norm of every column."""
@@ -141,6 +128,16 @@ class Arrays:
 
     # matrices
 
+    rank_one = staticmethod(blas.rank_one)
+    add_gram = staticmethod(blas.add_gram)
+    matmul = staticmethod(blas.matmul)
+    mirrored = staticmethod(blas.mirrored)
+    unit_ridge = staticmethod(blas.unit_ridge)
+    inverse_spd = staticmethod(blas.inverse_spd)
+    norm_of_gram = staticmethod(blas.norm_of_gram)
+    solve_cholesky = staticmethod(blas.solve_cholesky)
+    solve_rows = staticmethod(blas.solve_rows)
+
     def fortran(self, a: Any) -> Any:
         """The array in column-major order, as LAPACK expects it."""
         return np.asfortranarray(a)
@@ -149,37 +146,17 @@ class Arrays:
         """One as LAPACK wants it, that may be overwritten."""
         return np.array(a, order="F")
 
-    def mirrored(self, a: Any) -> Any:
-        """Both triangles of a symmetric matrix of which the lower one is there; in place."""
-        return blas.mirrored(a)
-
-    def unit_ridge(self, a: Any, root: Array) -> Any:
-        """I + R a R of a symmetric matrix, R = diag(root)."""
-        return blas.unit_ridge(a, root)
-
     def cholesky(self, a: Any) -> Any:
         """Lower L with L L' = a; overwrites ``a``."""
         return blas.cholesky(a, overwrite=True)
-
-    def solve_cholesky(self, lower: Any, b: Any) -> Any:
-        """Solve L L' x = b, for some columns b."""
-        return blas.solve_cholesky(lower, b)
 
     def triangular_inverse(self, lower: Any) -> Any:
         """The inverse of a lower triangular matrix; overwrites it."""
         return blas.triangular_inverse(lower, overwrite=True)
 
-    def inverse_spd(self, a: Any) -> Any:
-        """The inverse of a positive definite matrix; overwrites ``a``."""
-        return blas.inverse_spd(a)
-
     def solve_spd(self, a: Any, b: Any) -> Any:
         """Solve a x = b for a small positive definite a."""
         return blas.solve_spd(a, b)
-
-    def solve_rows(self, lower: Any, a: Any) -> Any:
-        """X with X L' = a, row by row, for a lower triangular L; overwrites ``a``."""
-        return blas.solve_rows(lower, a)
 
     def eigh(self, a: Any) -> tuple[Any, Any]:
         """Eigenvalues (ascending) and eigenvectors of a symmetric matrix; overwrites ``a``."""
@@ -196,18 +173,6 @@ class Arrays:
     def gram(self, a: Any) -> Any:
         """a'a, the lower triangle at least."""
         return blas.gram(np.asfortranarray(a))
-
-    def add_gram(self, total: Any, a: Any) -> None:
-        """total += a a' in place (the lower triangle at least), for a column-major total."""
-        blas.add_gram(total, a)
-
-    def matmul(self, a: Any, b: Any) -> Any:
-        """a b."""
-        return blas.matmul(a, b)
-
-    def norm_of_gram(self, a: Any) -> float:
-        """A bound on the largest eigenvalue of a'a."""
-        return blas.norm_of_gram(a)
 
 
 #: NumPy and LAPACK

@@ -35,10 +35,8 @@ __all__ = [
     "norm_of_gram",
     "overflowing",
     "pivoted_cholesky",
-    "pivoted_qr",
     "rank_one",
     "row_product",
-    "smallest_eigenvalue",
     "smallest_tridiagonal",
     "solve_cholesky",
     "solve_lower",
@@ -46,7 +44,6 @@ __all__ = [
     "solve_spd",
     "solve_symmetric",
     "solve_tridiagonal",
-    "solve_upper",
     "submatrix",
     "triangular_inverse",
     "unit_ridge",
@@ -83,8 +80,8 @@ def fortran(a: Array) -> Array:
     return (a.copy(order="C").T) if a.flags.c_contiguous else a.copy(order="F")
 
 
-#: rows gathered at a time, few enough to stay in the cache
-_GATHER_ROWS = 64
+#: rows gathered, and rows mirrored, at a time, few enough to stay in the cache
+_GATHER_ROWS, _MIRRORED_ROWS = 64, 128
 #: the part of the rows beyond which reading all of them costs less than gathering those, for
 #: several columns and for one (benchmarks/row_product.py)
 _MAX_GATHERED_SHARE, _MAX_GATHERED_SHARE_OF_ONE = 0.7, 0.25
@@ -168,10 +165,10 @@ def inverse_spd(a: Array) -> Array:
     return mirrored(np.asarray(inverse))
 
 
-def mirrored(a: Array, width: int = 128) -> Array:
+def mirrored(a: Array) -> Array:
     """Copy the lower triangle of ``a`` to the upper one, in place, a block at a time."""
-    for first in range(0, a.shape[0], width):
-        last = min(first + width, a.shape[0])
+    for first in range(0, a.shape[0], _MIRRORED_ROWS):
+        last = min(first + _MIRRORED_ROWS, a.shape[0])
         a[:first, first:last] = a[first:last, :first].T
         corner = np.tril(a[first:last, first:last])
         a[first:last, first:last] = corner + np.tril(corner, -1).T
@@ -214,14 +211,6 @@ def solve_lower(lower: Array, b: Array, transposed: bool = False) -> Array:
     return np.asarray(x)
 
 
-def solve_upper(upper: Array, b: Array) -> Array:
-    """Solve U x = b for an upper triangular U."""
-    x, info = lapack_routine("trtrs", upper)(column_major(upper), b)
-    if info > 0:
-        raise LinAlgError(f"diagonal element {info} of a triangular factor is zero")
-    return np.asarray(x)
-
-
 def solve_rows(lower: Array, a: Array) -> Array:
     """X with X L' = a, row by row, for a lower triangular L and a C-ordered a, overwritten."""
     x = _blas("trsm", lower)(1.0, lower, a.T, lower=1, overwrite_b=1)
@@ -246,13 +235,6 @@ def pivoted_cholesky(a: Array, tolerance: float = -1.0) -> tuple[Array, Indices]
     """
     factor, pivots, rank, _ = lapack_routine("pstrf", a)(column_major(a), lower=1, tol=tolerance)
     return np.tril(factor[:, :rank]), np.asarray(pivots - 1, dtype=np.intp)
-
-
-def pivoted_qr(a: Array) -> tuple[Array, Indices]:
-    """U of a[:, pivots] = Q U, its diagonal falling, and the pivots."""
-    factored, pivots, _, _, _ = lapack_routine("geqp3", a)(column_major(a))
-    rows = min(a.shape)
-    return np.triu(factored[:rows]), np.asarray(pivots - 1, dtype=np.intp)
 
 
 #: steps of the power method for a norm
@@ -291,16 +273,6 @@ def without_rounding(values: Array, size: float = 0.0) -> Array:
             f"largest {values[-1]:.3g}; a kernel must be positive semi-definite, correct it"
         )
     return np.asarray(np.maximum(values, 0.0))
-
-
-def smallest_eigenvalue(a: Array) -> float:
-    """The smallest eigenvalue of a symmetric matrix, by bisection of its tridiagonal form."""
-    values, _, _, _, info = lapack_routine("syevr", a)(
-        fortran(a), compute_v=0, range="I", il=1, iu=1, lower=1, overwrite_a=1
-    )
-    if info > 0:
-        raise LinAlgError("the symmetric eigenvalue iteration did not converge")
-    return float(values[0])
 
 
 def eigh_tridiagonal(diagonal: Array, beside: Array) -> tuple[Array, Array]:
@@ -364,19 +336,14 @@ def accumulate(total: Array, a: Array, b: Array, fresh: bool = False) -> None:
 
 def matmul(a: Array, b: Array) -> Array:
     """a @ b, reading C-ordered operands through their transposes (no copies)."""
-    if b.ndim == 1:
-        return _matvec(a, b)
     a_flip, b_flip = _flip(a), _flip(b)
+    if b.ndim == 1:
+        return np.asarray(_blas("gemv", a)(1.0, a.T if a_flip else a, b, trans=a_flip))
     return np.asarray(
         _blas("gemm", a)(
             1.0, a.T if a_flip else a, b.T if b_flip else b, trans_a=a_flip, trans_b=b_flip
         )
     )
-
-
-def _matvec(a: Array, b: Array) -> Array:
-    flip = _flip(a)
-    return np.asarray(_blas("gemv", a)(1.0, a.T if flip else a, b, trans=flip))
 
 
 def _flip(a: Array) -> int:

@@ -148,16 +148,13 @@ class Device(Arrays):
     def submatrix(self, x: Any, rows: Any, columns: Any) -> Any:
         return self.columns(self.rows(x, rows), columns)
 
-    def add_diagonal(self, a: Any, value: float) -> Any:
-        a += value * self.lib.eye(a.shape[0], dtype=a.dtype, device=self.device)
+    def add_diagonal(self, a: Any, value: float | Array) -> Any:
+        own = self.asarray(value) if isinstance(value, np.ndarray) else value
+        a += self.lib.eye(a.shape[0], dtype=a.dtype, device=self.device) * own
         return a
 
     def rank_one(self, a: Any, x: Any, y: Any) -> None:
         a += x[:, None] * y[None, :]
-
-    def add_on_diagonal(self, a: Any, values: Array) -> Any:
-        a += self.lib.eye(a.shape[0], dtype=a.dtype, device=self.device) * self.asarray(values)
-        return a
 
     # one number per row or column
 

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from scipy.linalg import qr, solve_triangular
 
 from onefit._types import Array, Indices
-from onefit.linalg import blas as linalg
 
 __all__ = ["ShiftGroup", "interpolate_shifts", "shift_groups"]
 
@@ -106,11 +106,11 @@ def _interpolate(values: Array, ridges: Array) -> tuple[Indices, Array]:
     at = low * (high / low) ** steps if low > 0.0 else high * steps
     weights = 1.0 / (at[:, None] + ridges)
     size = weights.max(axis=0)
-    upper, pivots = linalg.pivoted_qr(weights / size)
+    upper, pivots = qr(weights / size, mode="r", pivoting=True)
     pivot = np.abs(np.diagonal(upper))
     rank = int(np.count_nonzero(pivot > WEIGHT_TOLERANCE * pivot[0]))
     combine = np.eye(rank, ridges.size)
-    combine[:, rank:] = linalg.solve_upper(upper[:rank, :rank], upper[:rank, rank:])
+    combine[:, rank:] = solve_triangular(upper[:rank, :rank], upper[:rank, rank:])
     chosen = pivots[:rank]
     ordered = np.empty_like(combine)
     ordered[:, pivots] = combine * (size[pivots] / size[chosen][:, None])
