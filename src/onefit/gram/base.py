@@ -80,9 +80,9 @@ class Gram(ABC):
         """K[:, rows]."""
         return self.block(np.arange(self.shape[0]), rows)
 
-    @abstractmethod
     def row_sums(self, squared: bool = False) -> Array:
-        """The sum of absolute values, or of squares, of each row; the matrix must be held."""
+        """The sum of absolute values, or of squares, of each row; of a matrix that is held."""
+        return self.hold().row_sums(squared)
 
     @abstractmethod
     def astype(self, dtype: Any) -> Gram:

@@ -8,7 +8,6 @@ everything else takes n rows times the columns of V.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from onefit._types import Array, Indices
 from onefit.gram.base import Gram
 from onefit.gram.dense import DenseGram
-from onefit.linalg.threads import each
+from onefit.linalg.threads import each, results
 
 __all__ = ["TILE_ROWS", "TiledGram"]
 
@@ -66,21 +65,22 @@ class TiledGram(Gram):
         return DenseGram(out)
 
     def matmul(self, V: Array, precise: bool = False) -> Array:
-        """K V; a tile's terms are summed up before their sums are, which is precise."""
-        out, lock = np.zeros(V.shape, dtype=np.result_type(self.dtype, V.dtype)), Lock()
+        """K V; a tile's terms are summed up before their sums are, which is precise.
+
+        The order of the sums is that of the tiles, however many threads compute them.
+        """
+        out = np.zeros(V.shape, dtype=np.result_type(self.dtype, V.dtype))
         if not V.any():
             return out
 
-        def add(rows: slice, columns: slice) -> None:
+        def products(rows: slice, columns: slice) -> list[tuple[slice, Array]]:
             tile = self._tile(rows, columns).astype(out.dtype, copy=False)
-            right = tile @ V[columns]
-            left = tile.T @ V[rows] if rows != columns else None
-            with lock:
-                out[rows] += right
-                if left is not None:
-                    out[columns] += left
+            found = [(rows, tile @ V[columns])]
+            return found if rows == columns else [*found, (columns, tile.T @ V[rows])]
 
-        each(add, self._pairs())
+        for some in results(products, self._pairs()):
+            for rows, product in some:
+                out[rows] += product
         return out
 
     def block(self, rows: Indices, columns: Indices | None = None) -> Any:
@@ -94,9 +94,6 @@ class TiledGram(Gram):
 
         each(fill, [(some,) for some in self._slices()])
         return out
-
-    def row_sums(self, squared: bool = False) -> Array:
-        return self.hold().row_sums(squared)
 
     def astype(self, dtype: Any) -> TiledGram:
         tile, diagonal = self.tile, self._diagonal

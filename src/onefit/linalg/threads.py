@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["blas_threads", "each", "in_flight"]
+__all__ = ["blas_threads", "each", "in_flight", "results"]
 
 Result = TypeVar("Result")
 
@@ -20,15 +20,20 @@ _LIMITING = Lock()
 
 def each(action: Callable[..., None], jobs: Iterable[tuple[Any, ...]]) -> None:
     """Do all jobs, in as many threads as BLAS may use, each with one BLAS thread."""
+    deque(results(action, jobs), maxlen=0)
+
+
+def results(action: Callable[..., Result], jobs: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
+    """What each job returns, in the order of the jobs; threads as of :func:`each`."""
     threads = blas_threads()
     # the limit holds for the whole process: of two threads that set and restore it, one is wrong
     if threads == 1 or not _LIMITING.acquire(blocking=False):
         for job in jobs:
-            action(*job)
+            yield action(*job)
         return
     try:
         with _controller().limit(limits=1, user_api="blas"):
-            deque(in_flight(lambda job: action(*job), jobs, threads), maxlen=0)
+            yield from in_flight(lambda job: action(*job), jobs, threads)
     finally:
         _LIMITING.release()
 
