@@ -51,18 +51,20 @@ class RidgeInverse(ABC):
     def block(self, rows: Indices) -> Any:
         """(M^-1)_SS, its lower triangle at least, to be overwritten; where K is."""
 
-    @abstractmethod
+    def columns(self, rows: Indices) -> Array:
+        """A selection of columns of M^-1; by default they are solved for, like all that follows."""
+        unit = np.zeros((self.root.size, rows.size), dtype=self.root.dtype, order="F")
+        unit[rows, np.arange(rows.size)] = 1.0
+        return self.apply(unit)
+
     def diagonal(self) -> Array:
         """The diagonal of M^-1."""
+        return self.columns(np.arange(self.root.size)).diagonal()
 
     @property
-    @abstractmethod
     def norm(self) -> float:
         """A bound on the largest eigenvalue of M^-1."""
-
-    @abstractmethod
-    def columns(self, rows: Indices) -> Array:
-        """A selection of columns of M^-1."""
+        return float(np.abs(self.columns(np.arange(self.root.size))).sum(axis=1).max())
 
     # the same of P
 

@@ -57,23 +57,6 @@ class FactorInverse(RidgeInverse):
             return np.empty((0, 0), dtype=self.lower.dtype, order="F")
         return linalg.gram(self._known[:, self._place[rows]])
 
-    @cached_property
-    def _inverse(self) -> Any:
-        """W, a second matrix."""
-        return self.arrays.triangular_inverse(self.arrays.copy(self.lower))
-
-    def diagonal(self) -> Array:
-        return self.arrays.dots(self._inverse, self._inverse)
-
-    @property
-    def norm(self) -> float:
-        return self.arrays.norm_of_gram(self._inverse)
-
-    def columns(self, rows: Indices) -> Array:
-        unit = np.zeros((self.root.size, rows.size), dtype=self.root.dtype, order="F")
-        unit[rows, np.arange(rows.size)] = 1.0
-        return self.apply(unit)
-
 
 class TriangularInverse(RidgeInverse):
     """W = L^-1, for the diagonal blocks of many folds.
@@ -132,13 +115,3 @@ class DenseInverse(RidgeInverse):
 
     def block(self, rows: Indices) -> Array:
         return linalg.submatrix(self.matrix.T, rows, rows)
-
-    def diagonal(self) -> Array:
-        return np.array(self.matrix.diagonal())
-
-    @property
-    def norm(self) -> float:
-        return float(np.abs(self.matrix).sum(axis=1).max())
-
-    def columns(self, rows: Indices) -> Array:
-        return np.asarray(self.matrix[:, rows])
