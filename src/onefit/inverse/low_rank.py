@@ -70,8 +70,6 @@ PRICES = {
 }
 #: rows below which columns join F as on the host
 MIN_DEVICE_PRICED_ROWS = 5000
-#: numbers that F may have on the host
-MAX_HOST_FACTOR_ELEMENTS = PRICES[True].room
 
 
 class LowRank:
