@@ -47,7 +47,7 @@ def test_tiles_are_the_matrix(kernel, dtype, threads):
 
 
 def test_products_are_the_same_in_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(tiled, "TILE_ROWS", 40)
+    monkeypatch.setattr(TiledGram, "tile_rows", 40)
     X, V = points(), np.random.default_rng(1).normal(size=(N, 3))
     found = []
     for threads in (1, 2, 2, 2):

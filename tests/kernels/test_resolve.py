@@ -130,9 +130,13 @@ def test_kernels_that_take_the_gamma_of_the_estimator():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"kernel": "gausian"}, ValueError, "'gausian' is unknown: did you mean 'gaussian'"),
+        (
+            {"kernel": "gausian"},
+            ValueError,
+            "kernel='gausian' is not known; did you mean 'gaussian'",
+        ),
         ({"kernel": "RBF"}, ValueError, "did you mean 'rbf'"),
-        ({"kernel": "sigmoid"}, ValueError, "'sigmoid' is unknown: .*Known names: rbf, .*linear"),
+        ({"kernel": "sigmoid"}, ValueError, "'sigmoid' is not known. Known: 'rbf', .*'linear'"),
         ({"kernel": 3}, TypeError, "kernel must be a name, a Kernel object or a callable, got 3"),
         ({"kernel": Gaussian}, TypeError, "kernel must be an object, got the class Gaussian"),
         ({"kernel": "rbf", "gamma": 0.0}, ValueError, "gamma must be a positive .* got 0.0"),

@@ -12,7 +12,8 @@ ones that plain sums in blocks would need.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -95,22 +96,12 @@ class DeviceGram(TiledGram):
     def columns(self, rows: Indices) -> Any:
         if self._held is not None:
             return self.arrays.columns(self._held, rows)
-        return self._smaller(lambda: self._columns(rows))
+        return self._smaller(partial(super().columns, rows))
 
-    def _columns(self, rows: Indices) -> Any:
-        out = self.arrays.empty((self.shape[0], rows.size), self.dtype)
-        for some in self._slices():
-            out[some, :] = self.tile(some, rows)
-        return out
-
-    def _whole(self) -> Any:
-        out = self.arrays.empty(self.shape, self.dtype)
-        for rows, columns in self._pairs():
-            tile = self._tile(rows, columns)
-            out[rows, columns] = tile
-            if rows != columns:
-                out[columns, rows] = tile.T
-        return out
+    def _each(self, action: Callable[..., None], jobs: Iterable[tuple[Any, ...]]) -> None:
+        """Do all jobs, one after the other: the device is parallel itself."""
+        for job in jobs:
+            action(*job)
 
     def block(self, rows: Indices, columns: Indices | None = None) -> Any:
         if self._held is None:
@@ -187,10 +178,6 @@ class DeviceGram(TiledGram):
                     raise
             self.tile_rows = max(SMALLEST_TILE_ROWS, self.tile_rows // 2)
             self.arrays.release()
-
-    def _slices(self) -> list[slice]:
-        n = self.shape[0]
-        return [slice(i, min(i + self.tile_rows, n)) for i in range(0, n, self.tile_rows)]
 
 
 def _sides(rows: slice, columns: slice) -> list[tuple[bool, slice, slice]]:

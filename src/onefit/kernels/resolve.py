@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
-from difflib import get_close_matches
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
+from onefit._validation import check_choice
 from onefit.kernels.base import CallableKernel, Kernel, require_number
 from onefit.kernels.distances import Array, Points, as_points, is_sparse
 from onefit.kernels.dot import Linear, Polynomial
@@ -108,7 +108,8 @@ def takes_gammas(kernel: Any) -> bool:
 def _get_kernel(kernel: Any) -> Kernel:
     """The kernel that a name, an object or a function is."""
     if isinstance(kernel, str):
-        return _lookup(kernel)()
+        check_choice("kernel", kernel, KERNELS)
+        return KERNELS[kernel]()
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
@@ -126,14 +127,6 @@ def is_precomputed(kernel: Any) -> bool:
 def needs_vectors(kernel: Any) -> bool:
     """Whether rows must be vectors of numbers; a user's function may compare anything."""
     return kernel.vectors if isinstance(kernel, Kernel) else not callable(kernel)
-
-
-def _lookup(name: str) -> type[Kernel]:
-    if name in KERNELS:
-        return KERNELS[name]
-    close = get_close_matches(name.lower(), KERNELS, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    raise ValueError(f"kernel {name!r} is unknown: {hint}Known names: {', '.join(KERNELS)}.")
 
 
 def _resolve_gamma(
