@@ -20,8 +20,8 @@ import numpy as np
 
 from onefit._types import Array, Indices
 from onefit.gram.tiled import TiledGram
-from onefit.linalg.arrays import arrays_of
-from onefit.linalg.device import Device, DeviceMemoryError, dtype_name
+from onefit.linalg.arrays import arrays_of, dtype_name
+from onefit.linalg.device import Device, DeviceMemoryError
 from onefit.linalg.slices import leading, power_of_two, top_of, two_sum
 
 __all__ = ["DeviceGram"]

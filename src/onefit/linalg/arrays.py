@@ -25,6 +25,8 @@ __all__ = ["HOST", "Arrays", "arrays_of", "is_elsewhere", "to_host"]
 
 #: libraries whose arrays are computed with where they are
 LIBRARIES = ("torch", "cupy", "array_api_strict")
+#: steps of the power method for a norm
+POWER_STEPS = 10
 
 
 class Arrays:
@@ -134,7 +136,6 @@ class Arrays:
     mirrored = staticmethod(blas.mirrored)
     unit_ridge = staticmethod(blas.unit_ridge)
     inverse_spd = staticmethod(blas.inverse_spd)
-    norm_of_gram = staticmethod(blas.norm_of_gram)
     solve_cholesky = staticmethod(blas.solve_cholesky)
     solve_rows = staticmethod(blas.solve_rows)
 
@@ -174,6 +175,16 @@ class Arrays:
         """a'a, the lower triangle at least."""
         return blas.gram(np.asfortranarray(a))
 
+    def norm_of_gram(self, a: Any) -> float:
+        """A bound on the largest eigenvalue of a'a: twice what the power method finds."""
+        start = np.random.default_rng(0).normal(size=(a.shape[1], 1))
+        x, found = self.asarray(start, dtype_name(a.dtype)), 0.0
+        for _ in range(POWER_STEPS):
+            x = x / float(self.norms(x)[0])
+            x = self.matmul(a.T, self.matmul(a, x))
+            found = max(found, float(self.norms(x)[0]))
+        return 2.0 * found
+
 
 #: NumPy and LAPACK
 HOST = Arrays()
@@ -199,6 +210,11 @@ def arrays_of(x: Any) -> Arrays:
     from onefit.linalg.which import device_of
 
     return device_of(x)
+
+
+def dtype_name(dtype: Any) -> str:
+    """NumPy's name of a library's float type."""
+    return "float32" if "float32" in str(dtype) else "float64"
 
 
 def index(which: Any) -> Indices:

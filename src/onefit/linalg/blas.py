@@ -32,7 +32,6 @@ __all__ = [
     "inverse_spd",
     "matmul",
     "mirrored",
-    "norm_of_gram",
     "overflowing",
     "pivoted_cholesky",
     "rank_one",
@@ -237,8 +236,6 @@ def pivoted_cholesky(a: Array, tolerance: float = -1.0) -> tuple[Array, Indices]
     return np.tril(factor[:, :rank]), np.asarray(pivots - 1, dtype=np.intp)
 
 
-#: steps of the power method for a norm
-POWER_STEPS = 10
 #: rows up to which divide and conquer may have its workspace of 2 n^2 numbers
 MAX_DIVIDE_AND_CONQUER_ROWS = 1200
 
@@ -300,16 +297,6 @@ def gram(a: Array, rows: bool = False, out: Array | None = None) -> Array:
     return np.asarray(
         _blas("syrk", a)(1.0, a.T if flip else a, trans=int(rows == flip), lower=1, **place)
     )
-
-
-def norm_of_gram(a: Array) -> float:
-    """A bound on the largest eigenvalue of a'a: twice what a few steps of the power method find."""
-    x: Array = np.asarray(np.random.default_rng(0).normal(size=a.shape[1]), dtype=a.dtype)
-    found = 0.0
-    for _ in range(POWER_STEPS):
-        x = matmul(a.T, matmul(a, x / np.linalg.norm(x)))
-        found = max(found, float(np.linalg.norm(x)))
-    return 2.0 * found
 
 
 def rank_one(a: Array, x: Array, y: Array) -> None:

@@ -19,11 +19,10 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from onefit._types import Array
-from onefit.linalg.arrays import Arrays, index
-from onefit.linalg.blas import POWER_STEPS
+from onefit.linalg.arrays import Arrays, dtype_name, index
 from onefit.linalg.reduced import Eigenvectors, OrthogonalBasis
 
-__all__ = ["Device", "DeviceMemoryError", "dtype_name"]
+__all__ = ["Device", "DeviceMemoryError"]
 
 #: rows of a triangular matrix that is inverted at once
 INVERTED_BLOCK_ROWS = 512
@@ -290,18 +289,3 @@ class Device(Arrays):
 
     def matmul(self, a: Any, b: Any) -> Any:
         return a @ b
-
-    def norm_of_gram(self, a: Any) -> float:
-        """Twice what a few steps of the power method find."""
-        x: Any = np.random.default_rng(0).normal(size=a.shape[1]).astype(dtype_name(a.dtype))
-        x, found = self.asarray(x[:, None]), 0.0
-        for _ in range(POWER_STEPS):
-            x = x / float(self.norms(x)[0])
-            x = a.T @ (a @ x)
-            found = max(found, float(self.norms(x)[0]))
-        return 2.0 * found
-
-
-def dtype_name(dtype: Any) -> str:
-    """NumPy's name of a library's float type."""
-    return "float32" if "float32" in str(dtype) else "float64"

@@ -56,9 +56,6 @@ class Torch(Device):
     def host(self, x: Any) -> Array:
         return np.asarray(x.cpu().numpy())
 
-    def copy(self, x: Any) -> Any:
-        return x.clone()
-
     def put(self, x: Any, which: Any, values: Any) -> None:
         x[:, self.index(which)] = values
 
@@ -71,9 +68,6 @@ class Torch(Device):
 
     def rank_one(self, a: Any, x: Any, y: Any) -> None:
         a.addr_(x, y)
-
-    def add_scaled(self, x: Any, a: Any, scale: Array) -> None:
-        x.addcmul_(a, self.asarray(scale))
 
     def submatrix(self, x: Any, rows: Any, columns: Any) -> Any:
         return x[self.index(rows)[:, None], self.index(columns)]
