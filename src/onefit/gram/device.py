@@ -28,20 +28,19 @@ __all__ = ["DeviceGram"]
 
 #: rows of the largest and of the smallest tile
 LARGEST_TILE_ROWS, SMALLEST_TILE_ROWS = 16384, 1024
-#: tiles that a device holds at a time, one of them while another is computed
+#: tiles that a device holds at a time
 TILES_IN_MEMORY = 5
 
 
 class DeviceGram(TiledGram):
     """A symmetric matrix on a device, formed tile by tile or held.
 
-    Tiles are as large as the free memory allows, and become smaller where that turns out not to be
-    enough.
+    Tiles are as large as the free memory allows, and become smaller if it is not enough.
 
     Parameters
     ----------
     tile : callable
-        As of :class:`TiledGram`, with arrays of the device.
+        As for :class:`TiledGram`, with arrays of the device.
     diagonal : (n,) NumPy array
     arrays : Device
     """
@@ -59,7 +58,7 @@ class DeviceGram(TiledGram):
 
     @classmethod
     def keeping(cls, matrix: Any) -> DeviceGram:
-        """A matrix that is there already."""
+        """The operator of an array on the device."""
         arrays: Any = arrays_of(matrix)
 
         def tile(rows: Any, columns: Any) -> Any:
@@ -115,9 +114,9 @@ class DeviceGram(TiledGram):
         return DeviceGram.keeping(self.arrays.copy(self.block(rows)))
 
     def matmul(self, V: Any, precise: bool = False) -> Any:
-        """K V, by slices if it is to be precise.
+        """K V, by slices for a precise product.
 
-        The result is where V is: a NumPy array is copied to the device and the product back.
+        For a NumPy array V, V is copied to the device and the product back.
         """
         arrays = self.arrays
         if isinstance(V, np.ndarray):
@@ -169,7 +168,7 @@ class DeviceGram(TiledGram):
         return np.concatenate([arrays.host(one) for one in sums])
 
     def _smaller(self, action: Callable[[], Any]) -> Any:
-        """The result of an action, with smaller tiles where the memory is not enough."""
+        """The result of an action, repeated with smaller tiles while memory is not enough."""
         while True:
             try:
                 return action()

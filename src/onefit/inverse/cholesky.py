@@ -1,7 +1,7 @@
 """Inverses that come from a Cholesky factor, M = L L'.
 
-They differ in what is kept: L solves and costs least to make; W = L^-1 gives every diagonal block
-as a product W_S'W_S; M^-1 itself gives every block for nothing.
+They differ in what is kept: L costs least and solves systems; W = L^-1 gives every diagonal block
+as a product W_S'W_S; M^-1 itself has all blocks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["DenseInverse", "FactorInverse", "TriangularInverse"]
 
 
 class FactorInverse(RidgeInverse):
-    """L, for few right-hand sides; columns of L^-1 are computed when their rows are asked for.
+    """L, for few right-hand sides; columns of L^-1 are computed when a block needs them.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class FactorInverse(RidgeInverse):
         return xp.host(xp.solve_cholesky(self.lower, xp.asarray(b))).reshape(np.shape(B))
 
     def block(self, rows: Indices) -> Any:
-        """W_S'W_S; columns of W that were computed once are kept. On the host only."""
+        """W_S'W_S; columns of W are kept for later blocks. On the host only."""
         new = rows[self._place[rows] < 0]
         if new.size:
             unit = np.zeros((self._place.size, new.size), dtype=self.lower.dtype, order="F")
@@ -64,7 +64,7 @@ class TriangularInverse(RidgeInverse):
     Parameters
     ----------
     M : (n, n) array
-        Overwritten: W is in its memory.
+        Overwritten by W.
     root, fit_intercept, arrays : as of RidgeInverse
     """
 

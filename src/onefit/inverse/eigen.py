@@ -27,7 +27,7 @@ class EigenInverse(RidgeInverse):
         c.
     root, fit_intercept : as of RidgeInverse
     negative : float, default=0.0
-        How far below zero eigenvalues were before they were set to zero.
+        The absolute value of the most negative eigenvalue, before it was set to zero.
     """
 
     def __init__(

@@ -5,9 +5,9 @@ targets. With R K R = H T H', T tridiagonal and H a product of Householder refle
 
     (R K R + c I)^-1 r = H (T + c I)^-1 H'r,
 
-so that a shift costs O(n) beside the product with H, which is one for all shifts: no eigenvector is
-computed. That is a fraction of an eigendecomposition (4/3 n^3 operations in all), and less than a
-Cholesky factor per shift (1/3 n^3) from five shifts on.
+so a shift costs O(n) beside the product with H, which is shared by all shifts: no eigenvector is
+computed. That costs a fraction of an eigendecomposition (4/3 n^3 operations in all), and from five
+shifts on less than a Cholesky factor per shift (1/3 n^3).
 
 *Off the constants.* With R K R reflected to [omega, w'; w, A] (onefit.inverse.off_constants) and x
 = [x_0, x_1], rounding is relative to the largest eigenvalue of A. With an intercept x = P r, where
@@ -31,17 +31,17 @@ __all__ = ["Shifted", "solve_shifted"]
 
 
 class Shifted(NamedTuple):
-    """Solutions at several shifts, and what their error depends on.
+    """Solutions at several shifts, and the quantities in their error bound.
 
     Attributes
     ----------
     x : (L, n, q) array
     rounded : float
-        The size of what was rounded: the tridiagonal matrix, and the entries of M before.
+        Norm of what was rounded: the tridiagonal matrix, and the entries of M before.
     changed : float
-        The norm of what was changed of the matrix to keep it positive definite.
+        Norm of the change that keeps the matrix positive definite.
     norm : (L,) array
-        A bound on that of M^-1.
+        A bound on the norm of M^-1.
     """
 
     x: Array

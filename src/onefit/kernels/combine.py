@@ -100,9 +100,9 @@ class WeightedSum(Kernel):
 
 @dataclass(frozen=True)
 class Normalized(Kernel):
-    """``K(x, y) / sqrt(K(x, x) K(y, y))``: the cosine of the angle that a kernel sees.
+    """``K(x, y) / sqrt(K(x, x) K(y, y))``: the cosine of the angle in feature space.
 
-    Papers that bound K(x, x) by one take a polynomial kernel so.
+    Papers that bound K(x, x) by one use it for polynomial kernels.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class Polynomial(Kernel):
     Parameters
     ----------
     gamma : float or None, default=None
-        Positive; None is the ``gamma`` of the estimator that has the kernel.
+        Positive; None means the ``gamma`` of the estimator.
     coef0 : float, default=1.0
     degree : int, default=3
     """
@@ -92,8 +92,8 @@ class Polynomial(Kernel):
     def _require_digits(self, largest: float, dtype: Any) -> None:
         """Raise if coef0 is below the rounding of the largest ``gamma <x, x>``.
 
-        The matrix would be finite, but that of another kernel, ``(gamma <x, y>)^degree``: rounding
-        leaves nothing of the lower powers of the expansion, and of a penalty nothing either.
+        The matrix would be finite, but that of another kernel, ``(gamma <x, y>)^degree``: the lower
+        powers of the expansion would be lost in rounding, and so would a penalty.
         """
         if 0.0 < self.coef0 < _DIGIT * float(np.finfo(dtype).eps) * largest:
             raise ValueError(

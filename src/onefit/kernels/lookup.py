@@ -23,7 +23,7 @@ class Lookup(Kernel):
     """``K(i, j) = table[i, j]`` for points that are row numbers.
 
     Fit with ``X = rows[:, None]``, where ``rows`` are the numbers of the training rows, and predict
-    with those of others: the table has all of them.
+    with the numbers of other rows: the table has all of them.
 
     Parameters
     ----------

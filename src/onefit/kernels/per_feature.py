@@ -27,7 +27,7 @@ class PerFeature(Kernel):
     kind : type
         Gaussian, Laplace, Matern12, Matern32, Matern52, or a subclass of your own.
     gamma : sequence of float
-        Non-negative, one for each column; a column with gamma 0 plays no part.
+        Non-negative, one for each column; a column with gamma 0 is ignored.
     """
 
     kind: type[Stationary]

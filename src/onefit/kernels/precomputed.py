@@ -1,4 +1,4 @@
-"""A kernel matrix that the user brings, and the check that it is one."""
+"""A kernel matrix given by the user, and the check that it is one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onefit.linalg import Arrays, LinAlgError, cholesky, eigh, fortran
 
 @dataclass(frozen=True)
 class Precomputed(Kernel):
-    """The points' rows already are their kernel values: ``X[i, j] = K(x_i, y_j)``.
+    """Rows of X are rows of the kernel matrix: ``X[i, j] = K(x_i, y_j)``.
 
     As everywhere in scikit-learn, `X` is (n, n) in a fit and (n_new, n) in a prediction, where the
     columns are the points of the fit.
@@ -28,7 +28,7 @@ class Precomputed(Kernel):
         )
 
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
-        """`geometry.X` itself, not a copy, unless `out` is given or it is symmetric up to noise."""
+        """`geometry.X` itself, unless `out` is given or it is only symmetric up to noise."""
         n_columns, n_points = geometry.X.shape[1], geometry.shape[1]
         if n_columns != n_points:
             raise ValueError(
@@ -58,8 +58,8 @@ def check_precomputed(K: Points, tol: float | None = None) -> Array:
 
     Semi-definite means that no eigenvalue is below ``-tol`` times the largest in size. The cheap
     test comes first: if ``K + tol (trace K / n) I`` has a Cholesky factor then no eigenvalue is
-    below ``-tol trace(K) / n``, which is at least ``-tol`` times the largest. Only where it has
-    none are the eigenvalues computed.
+    below ``-tol trace(K) / n``, which is at least ``-tol`` times the largest. The eigenvalues are
+    computed only if it has none.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ def resolve_kernel(
     gamma: Any = "scale",
     sample_weight: Array | None = None,
 ) -> Kernel:
-    """The kernel object that an estimator's parameters mean.
+    """The kernel object of an estimator's parameters.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def resolve_kernel(
         is unless its gamma is None; or a function of two matrices of rows that returns the kernel
         matrix, or of two rows that returns a number.
     X : array or sparse matrix of shape (n, d)
-        The training points; only gamma="scale" and "auto" look at them.
+        The training points, which only gamma="scale" and "auto" use.
     gamma : float, "scale", "auto" or array of shape (d,), default="scale"
         For a kernel whose own gamma is None. An array has a value for each column (stationary
         kernels only). "auto" is 1/d; "scale" depends on the variance of all entries of X, see
@@ -89,12 +89,12 @@ def resolve_kernel(
 
 
 def named_kernel(kernel: Any) -> Any:
-    """The object that a known name is; anything else itself."""
+    """The object of a known name; anything else is returned as is."""
     return KERNELS[kernel]() if isinstance(kernel, str) and kernel in KERNELS else kernel
 
 
 def takes_gamma(kernel: Any) -> bool:
-    """Whether a kernel, by name or itself, has the gamma of the estimator: its own is None."""
+    """Whether a kernel, or its name, uses the gamma of the estimator: its own is None."""
     found = named_kernel(kernel)
     return isinstance(found, Kernel) and getattr(found, "gamma", 0.0) is None
 
@@ -106,7 +106,7 @@ def takes_gammas(kernel: Any) -> bool:
 
 
 def _get_kernel(kernel: Any) -> Kernel:
-    """The kernel that a name, an object or a function is."""
+    """The kernel of a name, an object or a function."""
     if isinstance(kernel, str):
         check_choice("kernel", kernel, KERNELS)
         return KERNELS[kernel]()

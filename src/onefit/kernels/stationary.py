@@ -1,7 +1,7 @@
-"""Kernels that are a decreasing function of a distance, evaluated in place.
+"""Kernels that are a decreasing function of a distance.
 
-`gamma` always multiplies the distance that the kernel is named for, so its unit is one over that
-distance: one over a squared length for the Gaussian, one over a length for the others.
+`gamma` multiplies the distance of the kernel, so its unit is one over that distance: one over a
+squared length for the Gaussian, one over a length for the others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Stationary(Kernel):
     Parameters
     ----------
     gamma : float or None, default=None
-        Positive; None is the ``gamma`` of the estimator that has the kernel.
+        Positive; None means the ``gamma`` of the estimator.
     """
 
     gamma: Any = None
@@ -60,7 +60,7 @@ class Stationary(Kernel):
         return ones_of(points)
 
     def separation(self, X: Points, Y: Points) -> Array:
-        """The distance that is mapped: that of the images ends at sqrt(2), this one does not."""
+        """The distance of the points: unlike that in feature space it has no upper bound."""
         metric = "euclidean" if self.metric == "sqeuclidean" else self.metric
         return Geometry(X, Y, keep=False).take(metric)
 
@@ -160,7 +160,7 @@ class PowerExponential(Stationary):
     Parameters
     ----------
     gamma : float or None, default=None
-        Positive; None is the ``gamma`` of the estimator that has the kernel.
+        Positive; None means the ``gamma`` of the estimator.
     p : {1, 2}, default=2
         Of the norm.
     q : float, default=1

@@ -1,12 +1,12 @@
-"""Where arrays live, and what computes on them: NumPy here, another array library on a device.
+"""Operations on arrays: NumPy on the host, another array library on a device.
 
-A method is written once. What it does to arrays of n rows goes through one object, found once from
-the kernel matrix (:func:`arrays_of`) and passed down: :class:`Arrays` is NumPy with LAPACK by name
-(onefit.linalg.blas), onefit.linalg.device has the same operations for PyTorch, CuPy and whatever
-else keeps to the array API standard. Arrays with one number per column stay with NumPy in both
-cases: they decide what is done next, and are read at once.
+Each method is written once, for both. Its operations on arrays of n rows are those of one object,
+which :func:`arrays_of` finds from the kernel matrix: :class:`Arrays` is NumPy with LAPACK by name
+(onefit.linalg.blas), onefit.linalg.device has the same operations for PyTorch, CuPy and other
+libraries of the array API standard. Arrays with one number per column are NumPy's in both cases,
+because they decide at once what is done next.
 
-In place means that the argument is overwritten and that nothing else is of use afterwards.
+In place means that the argument is overwritten with the result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from onefit.linalg.reduced import Eigenvectors, OrthogonalBasis, Tridiagonal
 
 __all__ = ["HOST", "Arrays", "arrays_of", "is_elsewhere", "to_host"]
 
-#: libraries whose arrays are computed with where they are
+#: libraries whose arrays stay on their own device
 LIBRARIES = ("torch", "cupy", "array_api_strict")
 #: steps of the power method for a norm
 POWER_STEPS = 10
@@ -39,7 +39,7 @@ class Arrays:
     on_host : bool
         Whether these are NumPy's arrays.
     terms : int
-        Terms that a product adds up before it adds up their sums; 0 where that is not known.
+        Number of terms that a product sums up before it adds these sums; 0 if unknown.
     """
 
     lib: ModuleType = np
@@ -52,15 +52,15 @@ class Arrays:
     # from NumPy's arrays and back
 
     def asarray(self, x: Any, dtype: Any = None) -> Any:
-        """An array of NumPy's, here."""
+        """A NumPy array, on this device."""
         return np.asarray(x, dtype=dtype)
 
     def host(self, x: Any) -> Array:
-        """An array from here, as one of NumPy's."""
+        """An array of this device, as a NumPy array."""
         return np.asarray(x)
 
     def astype(self, x: Any, dtype: Any) -> Any:
-        """The numbers in another precision, which is named as NumPy does."""
+        """The array in another precision, a dtype of NumPy."""
         return x.astype(dtype, copy=False)
 
     def zeros(self, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -68,14 +68,14 @@ class Arrays:
         return np.zeros(shape, dtype=dtype)
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """An array that is to be filled."""
+        """An uninitialised array."""
         return np.empty(shape, dtype=dtype)
 
     def copy(self, x: Any) -> Any:
-        """One that may be overwritten."""
+        """A copy."""
         return x.copy()
 
-    # some rows and columns, named by NumPy's indices or masks
+    # some rows and columns, by NumPy arrays of indices or masks
 
     def columns(self, x: Any, which: Any) -> Any:
         """Some columns of a matrix."""
@@ -92,11 +92,11 @@ class Arrays:
     submatrix = staticmethod(blas.submatrix)
 
     def add_diagonal(self, a: Any, value: float | Array) -> Any:
-        """a + diag(value), in place, for a number or for NumPy's array of one for each row."""
+        """a + diag(value), in place, for a number or a NumPy array of one for each row."""
         a[np.diag_indices_from(a)] += value
         return a
 
-    # one number per row or column, as NumPy's array
+    # one number per row or column, as a NumPy array
 
     def diagonal(self, a: Any) -> Array:
         """The diagonal of a matrix."""
@@ -144,7 +144,7 @@ class Arrays:
         return np.asfortranarray(a)
 
     def fortran_copy(self, a: Any) -> Any:
-        """One as LAPACK wants it, that may be overwritten."""
+        """A copy in column-major order."""
         return np.array(a, order="F")
 
     def cholesky(self, a: Any) -> Any:
@@ -168,7 +168,7 @@ class Arrays:
         return Tridiagonal(a)
 
     def complement(self, columns: Array) -> reflections.Complement | OrthogonalBasis:
-        """What is orthogonal to some columns of NumPy's, which must be independent."""
+        """The orthogonal complement of some columns, a NumPy array; they must be independent."""
         return reflections.Complement.of(columns)
 
     def gram(self, a: Any) -> Any:
@@ -191,7 +191,7 @@ HOST = Arrays()
 
 
 def is_elsewhere(x: Any) -> bool:
-    """Whether ``x`` is an array of PyTorch, CuPy or array-api-strict, wherever it lies."""
+    """Whether ``x`` is an array of PyTorch, CuPy or array-api-strict, on any device."""
     return type(x).__module__.partition(".")[0] in LIBRARIES and hasattr(x, "shape")
 
 
@@ -201,7 +201,7 @@ def to_host(x: Any) -> Any:
 
 
 def arrays_of(x: Any) -> Arrays:
-    """The array library of an array, or of a kernel matrix that is not stored."""
+    """The operations on an array, or on a Gram operator."""
     own = getattr(x, "arrays", None)
     if own is not None:
         return own  # type: ignore[no-any-return]

@@ -4,7 +4,7 @@ All of them go to SciPy's BLAS and LAPACK and none to NumPy's: the two wheels ca
 pools, and a loop that alternates between them makes the pools fight. Arrays are column-major, as
 LAPACK wants them; a C-ordered symmetric matrix is passed by its transpose, which is itself.
 
-These are the only modules that another array library has to replace.
+Another array library replaces only these two modules.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def overflowing(function: _Function) -> _Function:
-    """Decorate what may overflow, because its result is looked at: by a certificate, or for NaN."""
+    """Silence overflow in a function whose result is checked, by a certificate or for NaN."""
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     return quiet(function)
 
@@ -87,7 +87,7 @@ _MAX_GATHERED_SHARE, _MAX_GATHERED_SHARE_OF_ONE = 0.7, 0.25
 
 
 def submatrix(a: Array, rows: Indices, columns: Indices) -> Array:
-    """``a[np.ix_(rows, columns)]``, gathered in pieces, which is several times as fast.
+    """``a[np.ix_(rows, columns)]``, two to three times as fast: rows first, some at a time.
 
     Rows are gathered from where they lie in a row: ``take`` copies a column-major matrix whole.
     """
@@ -190,7 +190,7 @@ def solve_spd(a: Array, b: Array, overwrite: bool = False) -> Array:
 
 def solve_symmetric(a: Array, b: Array) -> Array:
     """Solve a x = b for a small symmetric indefinite a (lower triangle); overwrites both."""
-    # room enough for LAPACK to work in blocks
+    # enough for LAPACK to work in blocks
     size = 64 * a.shape[0]
     _, _, x, info = lapack_routine("sysv", a)(
         a, b, lower=1, lwork=size, overwrite_a=1, overwrite_b=1
@@ -218,7 +218,7 @@ def solve_rows(lower: Array, a: Array) -> Array:
 
 def solve_tridiagonal(diagonal: Array, beside: Array, b: Array) -> Array:
     """Solve T x = b for a positive definite tridiagonal T."""
-    # LAPACK's wrapper wants a number beside the diagonal even if there is none
+    # the wrapper requires an off-diagonal element even of a 1 x 1 matrix
     beside = beside if beside.size else np.zeros(1, dtype=diagonal.dtype)
     _, _, x, info = lapack_routine("ptsv", diagonal)(diagonal, beside, b)
     if info > 0:
@@ -229,8 +229,8 @@ def solve_tridiagonal(diagonal: Array, beside: Array, b: Array) -> Array:
 def pivoted_cholesky(a: Array, tolerance: float = -1.0) -> tuple[Array, Indices]:
     """L (n, r) and an order of the rows with a[order, order] = L L', and r the numerical rank.
 
-    The largest diagonal entry of what is left comes next, until none exceeds the tolerance; a
-    negative one stands for what rounding leaves, n times the unit roundoff times the largest.
+    Each pivot is the largest diagonal entry of the remainder, until none exceeds the tolerance. A
+    negative tolerance means n times the unit roundoff times the largest entry.
     """
     factor, pivots, rank, _ = lapack_routine("pstrf", a)(column_major(a), lower=1, tol=tolerance)
     return np.tril(factor[:, :rank]), np.asarray(pivots - 1, dtype=np.intp)
@@ -260,14 +260,14 @@ def eigh(a: Array, overwrite: bool = False) -> tuple[Array, Array]:
 
 
 def without_rounding(values: Array, size: float = 0.0) -> Array:
-    """Eigenvalues of a kernel matrix (ascending), those that rounding made negative set to zero.
+    """Eigenvalues of a kernel matrix (ascending); negative ones that are rounding become zero.
 
-    ``size`` is the norm of the matrix, where that is more than its largest eigenvalue here.
+    ``size`` is the norm of the matrix, if that is larger than its largest eigenvalue here.
     """
     if values[0] < -(np.finfo(values.dtype).eps ** 0.5) * max(abs(values[-1]), size):
         raise ValueError(
             f"the kernel matrix is indefinite: its smallest eigenvalue is {values[0]:.3g}, its "
-            f"largest {values[-1]:.3g}; a kernel must be positive semi-definite, correct it"
+            f"largest {values[-1]:.3g}; a kernel must be positive semi-definite: correct the kernel"
         )
     return np.asarray(np.maximum(values, 0.0))
 
@@ -291,7 +291,7 @@ def smallest_tridiagonal(diagonal: Array, beside: Array) -> float:
 
 
 def gram(a: Array, rows: bool = False, out: Array | None = None) -> Array:
-    """a'a, or a a' with ``rows``: the lower triangle; the upper one is zero, or as it is in out."""
+    """The lower triangle of a'a, or of a a' with ``rows``; the upper one is zero, or out's."""
     flip = a.flags.c_contiguous and not a.flags.f_contiguous
     place = {} if out is None else {"c": out, "overwrite_c": 1}
     return np.asarray(

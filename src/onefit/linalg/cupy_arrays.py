@@ -1,4 +1,4 @@
-"""CuPy's own ways where the array API standard has none, or a slower one."""
+"""Functions of CuPy that the array API standard lacks, or that are faster."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class CuPy(Device):
         return x[self.index(rows)[:, None], self.index(columns)]
 
     def cholesky(self, a: Any) -> Any:
-        """Raise LinAlgError where there is no factor; by default CuPy does not check."""
+        """Raise LinAlgError if there is no factor; by default CuPy does not check."""
         with cupyx.errstate(linalg="raise"):
             return super().cholesky(a)
 

@@ -1,7 +1,7 @@
 """Orthogonal matrices as products of Householder reflections, which LAPACK applies unformed.
 
-Two factorisations give them: QR, for what is orthogonal to some columns, and the reduction of a
-symmetric matrix to tridiagonal form.
+They come from two factorisations: QR, for the orthogonal complement of some columns, and the
+reduction of a symmetric matrix to tridiagonal form.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Reflections(NamedTuple):
 
 
 class Complement(NamedTuple):
-    """What is orthogonal to some columns, in the basis that Householder reflections give.
+    """The orthogonal complement of some columns, in the basis of their Householder reflections.
 
     Attributes
     ----------

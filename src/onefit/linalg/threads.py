@@ -41,7 +41,7 @@ def results(action: Callable[..., Result], jobs: Iterable[tuple[Any, ...]]) -> I
 def in_flight(
     work: Callable[[Any], Result], items: Iterable[Any], workers: int
 ) -> Iterator[Result]:
-    """Results in the order of the items; at most two items per worker are under way."""
+    """Results in the order of the items; at most two items per worker are in progress."""
     waiting: deque[Future[Result]] = deque()
     pool = ThreadPoolExecutor(workers)
     try:
@@ -61,6 +61,6 @@ def _controller() -> ThreadpoolController:
 
 
 def blas_threads() -> int:
-    """The number of threads that BLAS may use at present."""
+    """The number of threads that BLAS may use now."""
     blas = _controller().select(user_api="blas").lib_controllers
     return max((int(one.num_threads) for one in blas), default=1)

@@ -1,4 +1,4 @@
-"""PyTorch's own ways where the array API standard has none, or a slower one."""
+"""Functions of PyTorch that the array API standard lacks, or that are faster."""
 
 from __future__ import annotations
 

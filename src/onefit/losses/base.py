@@ -1,8 +1,8 @@
-"""What a loss is: a convex function of one prediction, and its derivatives.
+"""The interface of losses: a convex function of one prediction, and its derivatives.
 
-A loss ``V(y, u)`` knows neither kernel nor lambda. Solvers and held-out methods see it only
-through the five pointwise functions of :class:`Loss`, and ask :func:`require` beforehand for the
-ones they need.
+A loss ``V(y, u)`` is independent of kernel and lambda. Solvers and held-out methods use only the
+five pointwise functions of :class:`Loss`, and check by :func:`require` beforehand that those they
+need exist.
 """
 
 from __future__ import annotations
@@ -107,10 +107,10 @@ def loss_of(loss: Loss, columns: Any) -> Loss:
 
 
 def resolved(loss: Loss, y: Array, s: Array) -> Loss:
-    """The loss with widths in units of the targets, where it takes them from their spread ("mad").
+    """The loss with widths in units of the targets, if it computes them from their spread ("mad").
 
-    Each column of targets and weights is one training set, and has a width of its own: rows of
-    weight zero, those held out among them, have no part in it.
+    Each column of targets and weights is one training set with a width of its own. Rows of weight
+    zero, such as held-out rows, are ignored.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def resolved(loss: Loss, y: Array, s: Array) -> Loss:
 
 
 def in_type_of(r: Array, parameter: Any) -> Any:
-    """A parameter that does not change the precision of what it meets."""
+    """A parameter that does not change the precision of the residuals."""
     return np.asarray(parameter, dtype=r.dtype) if isinstance(parameter, tuple) else parameter
 
 
@@ -184,5 +184,5 @@ class SmoothLoss:
     piecewise_quadratic = False
 
     def piece(self, y: Array, u: Array) -> Array:
-        """Every point lies on the one piece there is."""
+        """The only piece, for every point."""
         return np.zeros(np.broadcast_shapes(np.shape(y), np.shape(u)), dtype=np.int8)

@@ -75,14 +75,14 @@ class Squared(PiecewiseQuadratic):
 
 
 class PerSpread(PerTarget):
-    """Base of losses with a width in units of the targets, which may be computed from their spread.
+    """Base of losses with a width in units of the targets, possibly computed from their spread.
 
     Attributes
     ----------
     width : str
-        Name of the parameter that is the width: a number, or "mad".
+        Name of the width parameter: a number, or "mad".
     width_in_spreads : float
-        The width that "mad" is, in spreads of the training targets.
+        The width of "mad", in spreads of the training targets.
     """
 
     width: ClassVar[str]

@@ -1,8 +1,8 @@
 """Losses of a residual r = y - u whose corners are rounded over a width delta.
 
 The epsilon-insensitive loss of the support vector machine for regression (Vapnik 1995) and the
-loss of a quantile (Koenker and Bassett, Econometrica 1978) are made of linear pieces, and have no
-curvature to follow. Both are replaced by their Moreau envelope,
+loss of a quantile (Koenker and Bassett, Econometrica 1978) are made of linear pieces, without
+curvature for a Newton step. Both are replaced by their Moreau envelope,
 
     V(r) = min over v of   V_0(v) + (r - v)^2 / (2 delta),
 
@@ -44,7 +44,7 @@ DELTA_IN_SPREADS = 0.03
 
 
 class Rounded(PerSpread):
-    """Base of both losses, whose width is that of the rounded corners."""
+    """Base of both losses; the width is that of the rounded corners."""
 
     delta: Any
     width = "delta"
@@ -98,7 +98,7 @@ class EpsilonInsensitive(Rounded):
         return np.asarray(slope * (e - 0.5 * in_type_of(e, self.delta) * slope))
 
     def unrounded(self, y: Array, u: Array) -> Array:
-        """V_0, whatever the width."""
+        """V_0, which is independent of the width."""
         return np.asarray(np.maximum(np.abs(y - u) - self.epsilon, 0.0))
 
     def gradient(self, y: Array, u: Array) -> Array:
@@ -107,7 +107,7 @@ class EpsilonInsensitive(Rounded):
 
     def curvature(self, y: Array, u: Array) -> Array:
         r = y - u
-        # a tube without width has one corner, on both sides
+        # a tube of width zero has one corner
         corner = np.abs(self.piece(y, u)) == (1 if self.epsilon else 0)
         return np.asarray(corner / in_type_of(r, self.delta), dtype=r.dtype)
 
@@ -160,7 +160,7 @@ class Quantile(Rounded):
         return np.asarray(slope * (r - 0.5 * in_type_of(r, self.delta) * slope))
 
     def unrounded(self, y: Array, u: Array) -> Array:
-        """V_0, whatever the width."""
+        """V_0, which is independent of the width."""
         r = y - u
         level = in_type_of(r, self.level)
         return np.asarray(np.maximum(level * r, (level - 1.0) * r))
@@ -180,7 +180,7 @@ class Quantile(Rounded):
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
         """Weight and target of a quadratic upper bound that touches the loss at u."""
-        # V is the rounded |x| / 2 at x = r - delta (level - 1/2), and straight in r besides
+        # V is the rounded |x| / 2 at x = r - delta (level - 1/2), plus a linear function of r
         r = y - u
         level, delta = in_type_of(r, self.level), in_type_of(r, self.delta)
         weight = 0.5 / np.maximum(2.0 * np.abs(r - delta * (level - 0.5)), delta)

@@ -27,7 +27,7 @@ __all__ = ["NewtonModel", "System", "by_column"]
 
 @dataclass(frozen=True)
 class NewtonModel:
-    """Newton's models of several columns, as changes from where each of them stands.
+    """Newton's models of several columns, as changes from their current solutions.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class NewtonModel:
 
     @property
     def curved(self) -> Mask:
-        """The columns with curvature somewhere; the others do not determine an intercept."""
+        """The columns with curvature in some row; the others do not determine an intercept."""
         return np.asarray((self.d > 0.0).any(axis=0))
 
     def take(self, columns: Any) -> NewtonModel:
@@ -67,9 +67,9 @@ class System(ABC):
     Attributes
     ----------
     curvature : (n, 1) array or None
-        Curvature that smooth losses have to keep to; None where any will do.
+        Curvature that smooth losses must keep; None if any curvature is possible.
     tolerance : float
-        The part of a residual that a solution leaves; zero where that is rounding only.
+        Relative residual of a solution; zero if that is rounding only.
     """
 
     curvature: Array | None = None

@@ -1,11 +1,11 @@
-"""A Cholesky factor per column: no column needs another, and any curvature will do.
+"""A Cholesky factor per column: columns are independent, with any curvature.
 
 With R = diag(c)^(-1/2) the factored matrix is I + R K_AA R, whose eigenvalues are at least one
-whatever Lambda is. Where rounding nevertheless makes it indefinite (K singular, and Lambda below
-rounding of its norm), eigenvalues replace the factor, those that rounding made negative set to
-zero. Neighbouring columns with the same matrix, as the targets of least squares have it, share it.
+for any Lambda. If rounding makes it indefinite nevertheless (K singular, and Lambda below the
+rounding of its norm), an eigendecomposition replaces the factor, with negative eigenvalues set to
+zero. Neighbouring columns with the same matrix, such as the targets of least squares, share it.
 
-Matrix and factor are where K is, on a device too; the vectors are NumPy's.
+Matrix and factor are on the device of K; the vectors are NumPy's.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Cholesky(System):
             root = np.sqrt(problem.s[rows] * model.d[rows, k] / (2.0 * self.ridge[k]))
             root = root.astype(problem.K.dtype, copy=False)
             if factor is None or not factor.serves(rows, root):
-                factor = None  # its memory goes before there is another
+                factor = None  # free its memory before there is another
                 factor = CurvedFactor(problem.K, rows, root)
             missing, total = model.missing[rows, k], model.total[k]
             a[rows, k], b[k] = factor.solve(missing, total, problem.fit_intercept)
@@ -87,8 +87,8 @@ class CurvedFactor:
     def solve(self, z: Array, total: float, fit_intercept: bool) -> tuple[Array, float]:
         """Solve (K + R^-2) a + b = z, with 1'a = -total if there is an intercept.
 
-        In terms of x = R^-1 a. With an intercept, a is what is left of two larger vectors; the
-        second round, on the residual of the first, wins back the digits lost in their difference.
+        In terms of x = R^-1 a. With an intercept, a is the difference of two larger vectors; a
+        second round, on the residual of the first, recovers the digits lost in it.
         """
         root, apply = self.root, self.inverse.apply
         if not fit_intercept:

@@ -1,4 +1,4 @@
-"""The systems of a Newton step by conjugate gradients (onefit.inverse.krylov)."""
+"""Systems of Newton steps by conjugate gradients (onefit.inverse.krylov)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onefit.systems.base import NewtonModel, System
 
 __all__ = ["KrylovSystem"]
 
-#: the part of a Newton step's residual that may be left, for a loss with one step and for others
+#: relative residual of a Newton step, for a loss with one step and for others
 ONE_STEP_RESIDUAL, NEWTON_RESIDUAL = 1e-11, 1e-3
 
 
@@ -27,10 +27,10 @@ class KrylovSystem(System):
     ridge : (k,) array
         Lambda of each column.
     low_rank : LowRank, default=None
-        Of the kernel matrix, if it is there already.
+        Factor of the kernel matrix; computed if not given.
     tolerance : float, default=None
-        The part of a residual that may be left: little if one step is all it takes, more for losses
-        whose next Newton step takes care of it.
+        Relative residual of a solution. The default is smaller for a loss with one step than for
+        losses whose next Newton step corrects it.
     """
 
     def __init__(

@@ -16,10 +16,10 @@ the coefficients are y = (da_E, db, t):
 
     Z = [[K_EE + diag(c_E), 1, 0], [1', 0, 0], [0, 0, 0]].
 
-All folds draw the blocks of T'M^-1 T from the same arrays: a step costs a fold no more than a
-system of size |E| + 1 + |R|. Where a factor of its own costs less (few points with curvature, or
-many changes), it is taken instead. A smooth loss has to keep to the curvature of the base, or every
-row would both leave and enter.
+All folds read the blocks of T'M^-1 T from the same arrays: a step of a fold costs a system of size
+|E| + 1 + |R|. If a factor of its own costs less (few points with curvature, or many changes), that
+is used instead. A smooth loss must keep the curvature of the base, or every row would both leave
+and enter.
 
 The first step, from the full solution with E empty, is the sum of the whole influence series
 (its limit).
@@ -108,7 +108,7 @@ class SharedFactor:
             if small:
                 self._update(small, model, a, b)
         except linalg.LinAlgError:
-            updated = set()  # rounding has made M indefinite, or a small system singular
+            updated = set()  # M is indefinite by rounding, or a small system singular
         others = [change.column for change in changes if change.column not in updated]
         if others:
             afresh = Cholesky(self.problem, np.full(len(others), self.ridge))
@@ -195,10 +195,10 @@ class SharedFactor:
 
 
 class ColumnUpdate(System):
-    """One column on its way, whose base is renewed when many points have changed.
+    """One column in the course of a fit, whose base is renewed when many points have changed.
 
-    The steps of a fit change the points with curvature by many at first, when a new factor is due,
-    and by few in the end.
+    The first steps of a fit change the curvature of many points, which needs a new factor; the last
+    steps change few.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ class ColumnUpdate(System):
         self.base = base
 
     def take(self, columns: Any) -> ColumnUpdate:
-        """The same: there is one column."""
+        """Itself: there is one column."""
         return self
 
     def _solve(self, model: NewtonModel) -> tuple[Array, Array]:
@@ -221,7 +221,7 @@ class ColumnUpdate(System):
 
 
 class Update(System):
-    """Columns that each change one of a few bases.
+    """Columns with a few bases, each of which changes one of these.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ class Update(System):
 
     @classmethod
     def joined(cls, systems: list[Update]) -> Update:
-        """The columns of several, which must not keep to the curvature of a base."""
+        """The columns of several systems, for losses that do not keep the curvature of a base."""
         before = np.cumsum([0, *(len(system.bases) for system in systems)])
         which = [system.which + k for system, k in zip(systems, before, strict=False)]
         return cls([base for system in systems for base in system.bases], np.concatenate(which))
