@@ -208,7 +208,7 @@ class CallableKernel(Kernel):
         return np.triu(values) + np.triu(values, 1).T if same else values
 
 
-def symmetric(K: Array, name: str, tol: float | None = None) -> Array:
+def symmetric(K: Array, name: str) -> Array:
     """`K` itself if it is symmetric, (K + K') / 2 if it is so up to noise.
 
     Methods read one triangle or the other, or the whole matrix: they agree only on a symmetric one.
@@ -218,8 +218,6 @@ def symmetric(K: Array, name: str, tol: float | None = None) -> Array:
     K : array of shape (n, n)
     name : str
         Its name in an error.
-    tol : float, default=None
-        The noise allowed, relative to the largest entry; 1e-8, or 1e-4 for float32.
     """
     largest, where, size = 0.0, (0, 0), 0.0
     for rows in row_blocks(K.shape):
@@ -230,7 +228,7 @@ def symmetric(K: Array, name: str, tol: float | None = None) -> Array:
         size = max(size, float(np.abs(K[rows]).max()))
     if largest == 0.0:
         return K
-    if largest > noise_level(K.dtype, tol) * size:
+    if largest > noise_level(K.dtype) * size:
         i, j = where
         raise ValueError(
             f"{name} is not symmetric: max |K - K'| = {largest:.3g} at [{i}, {j}], "
@@ -241,10 +239,8 @@ def symmetric(K: Array, name: str, tol: float | None = None) -> Array:
     return np.asarray(half * K + half * K.T)
 
 
-def noise_level(dtype: Any, tol: float | None = None) -> float:
+def noise_level(dtype: Any) -> float:
     """Tolerance for rounding in a kernel matrix, relative to its largest entry."""
-    if tol is not None:
-        return tol
     return 1e-4 if dtype == np.float32 else 1e-8
 
 

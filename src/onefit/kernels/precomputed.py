@@ -53,19 +53,18 @@ class Precomputed(Kernel):
         return np.array(points.diagonal())
 
 
-def check_precomputed(K: Points, tol: float | None = None) -> Array:
+def check_precomputed(K: Points) -> Array:
     """Check that `K` is square, finite, symmetric and positive semi-definite up to rounding.
 
-    Semi-definite means that no eigenvalue is below ``-tol`` times the largest in size. The cheap
-    test comes first: if ``K + tol (trace K / n) I`` has a Cholesky factor then no eigenvalue is
-    below ``-tol trace(K) / n``, which is at least ``-tol`` times the largest. The eigenvalues are
-    computed only if it has none.
+    Semi-definite means that no eigenvalue is below ``-tol`` times the largest in size, with tol =
+    1e-8, or 1e-4 for float32, which is the tolerance for symmetry too. The cheap test comes first:
+    if ``K + tol (trace K / n) I`` has a Cholesky factor then no eigenvalue is below ``-tol trace(K)
+    / n``, which is at least ``-tol`` times the largest. The eigenvalues are computed only if it has
+    none.
 
     Parameters
     ----------
     K : array of shape (n, n)
-    tol : float, default=None
-        Relative to the largest entry (symmetry) and eigenvalue; 1e-8, or 1e-4 for float32.
 
     Returns
     -------
@@ -78,10 +77,9 @@ def check_precomputed(K: Points, tol: float | None = None) -> Array:
             f"precomputed kernel must be square, with a row and a column for each point, got "
             f"shape {matrix.shape}."
         )
-    tol = noise_level(matrix.dtype, tol)
     _require_finite_entries(matrix)
-    matrix = symmetric(matrix, "precomputed kernel", tol)
-    _require_semidefinite(matrix, tol)
+    matrix = symmetric(matrix, "precomputed kernel")
+    _require_semidefinite(matrix, noise_level(matrix.dtype))
     return matrix
 
 

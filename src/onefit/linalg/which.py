@@ -16,23 +16,17 @@ __all__ = ["device_of", "named_device"]
 
 def device_of(x: Any) -> Device:
     """The device that holds an array."""
-    compat = _compat()
+    compat, library = _compat(), type(x).__module__.partition(".")[0]
     lib, device = compat.array_namespace(x), compat.device(x)
-    name = type(x).__module__.partition(".")[0]
-    return _kind(name)(lib, device)
-
-
-def _kind(library: str) -> type[Device]:
-    """The class of devices of an array library."""
     if library == "torch":
         from onefit.linalg.torch_arrays import Torch
 
-        return Torch
+        return Torch(lib, device)
     if library == "cupy":
         from onefit.linalg.cupy_arrays import CuPy
 
-        return CuPy
-    return Device
+        return CuPy(lib, device)
+    return Device(lib, device)
 
 
 def named_device(name: Any) -> Device | None:
