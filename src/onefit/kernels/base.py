@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from numbers import Real
@@ -111,6 +111,33 @@ class Kernel(ABC):
 
     def require_device(self, arrays: Arrays) -> None:  # noqa: B027
         """Refuse a device that the kernel cannot be computed on."""
+
+
+class Composite(Kernel):
+    """Base of kernels made of other kernels."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> Sequence[Kernel]:
+        """These kernels."""
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.metrics))
+
+    @property
+    def definite(self) -> bool:  # type: ignore[override]
+        """Whether all parts are."""
+        return all(part.definite for part in self.parts)
+
+    @property
+    def vectors(self) -> bool:  # type: ignore[override]
+        """Whether any part needs them."""
+        return any(part.vectors for part in self.parts)
+
+    def require_device(self, arrays: Arrays) -> None:
+        for part in self.parts:
+            part.require_device(arrays)
 
 
 @dataclass(frozen=True)

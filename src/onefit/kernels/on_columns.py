@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from onefit.kernels.base import Kernel
+from onefit.kernels.base import Composite, Kernel
 from onefit.kernels.distances import Array, Geometry, Points, as_points
-from onefit.linalg import Arrays, arrays_of
+from onefit.linalg import arrays_of
 
 __all__ = ["OnColumns"]
 
 
 @dataclass(frozen=True)
-class OnColumns(Kernel):
+class OnColumns(Composite):
     """``K(x, y) = kernel(x[columns], y[columns])``.
 
     Parameters
@@ -22,6 +22,10 @@ class OnColumns(Kernel):
     columns : sequence of int
         Numbers of the columns, none twice.
     """
+
+    #: none that other kernels share, as these columns have distances of their own
+    metrics = ()
+    vectors = True
 
     kernel: Kernel
     columns: Sequence[int]
@@ -35,9 +39,8 @@ class OnColumns(Kernel):
         object.__setattr__(self, "columns", columns)
 
     @property
-    def definite(self) -> bool:  # type: ignore[override]
-        """Whether the kernel is."""
-        return self.kernel.definite
+    def parts(self) -> Sequence[Kernel]:
+        return (self.kernel,)
 
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
         Y = None if geometry.symmetric else self._of(geometry.Y)
@@ -45,9 +48,6 @@ class OnColumns(Kernel):
 
     def diag(self, X: Points) -> Array:
         return self.kernel.diag(self._of(X))
-
-    def require_device(self, arrays: Arrays) -> None:
-        self.kernel.require_device(arrays)
 
     def separation(self, X: Points, Y: Points) -> Array:
         return self.kernel.separation(self._of(X), self._of(Y))
