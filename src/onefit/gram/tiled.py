@@ -15,7 +15,7 @@ import numpy as np
 from onefit._types import Array, Indices
 from onefit.gram.base import Gram
 from onefit.gram.dense import DenseGram
-from onefit.linalg.threads import each, results
+from onefit.linalg.threads import each
 
 __all__ = ["TILE_ROWS", "TiledGram"]
 
@@ -85,9 +85,11 @@ class TiledGram(Gram):
             found = [(rows, tile @ V[columns])]
             return found if rows == columns else [*found, (columns, tile.T @ V[rows])]
 
-        for some in results(products, self._pairs()):
-            for rows, product in some:
+        def add(found: list[tuple[slice, Array]]) -> None:
+            for rows, product in found:
                 out[rows] += product
+
+        each(products, self._pairs(), add)
         return out
 
     def block(self, rows: Indices, columns: Indices | None = None) -> Any:

@@ -3,44 +3,49 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["blas_threads", "each", "in_flight", "results"]
+__all__ = ["blas_threads", "each", "in_flight"]
 
 Result = TypeVar("Result")
 
 _LIMITING = Lock()
 
 
-def each(action: Callable[..., None], jobs: Iterable[tuple[Any, ...]]) -> None:
-    """Do all jobs, in as many threads as BLAS may use, each with one BLAS thread."""
-    deque(results(action, jobs), maxlen=0)
+def each(
+    action: Callable[..., Result],
+    jobs: Iterable[tuple[Any, ...]],
+    then: Callable[[Result], None] = lambda _: None,
+) -> None:
+    """Do all jobs, in as many threads as BLAS may use, each with one BLAS thread.
 
-
-def results(action: Callable[..., Result], jobs: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
-    """What each job returns, in the order of the jobs; threads as of :func:`each`."""
+    ``then`` is called with what each job returns, in this thread and in the order of the jobs.
+    """
     threads = blas_threads()
     # the limit holds for the whole process: of two threads that set and restore it, one is wrong
     if threads == 1 or not _LIMITING.acquire(blocking=False):
         for job in jobs:
-            yield action(*job)
+            then(action(*job))
         return
     try:
-        with _controller().limit(limits=1, user_api="blas"):
-            yield from in_flight(lambda job: action(*job), jobs, threads)
+        found = in_flight(lambda job: action(*job), jobs, threads)
+        with _controller().limit(limits=1, user_api="blas"), closing(found):
+            for result in found:
+                then(result)
     finally:
         _LIMITING.release()
 
 
 def in_flight(
     work: Callable[[Any], Result], items: Iterable[Any], workers: int
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Results in the order of the items; at most two items per worker are in progress."""
     waiting: deque[Future[Result]] = deque()
     pool = ThreadPoolExecutor(workers)
