@@ -15,10 +15,12 @@ from onefit.linalg.blas import column_major, lapack_routine
 
 __all__ = ["Complement", "Reflections", "tridiagonal"]
 
-#: columns moved at a time
-_MOVED_COLUMNS = 64
-#: reflections that LAPACK reduces or applies together, at most: room for so many is enough
-_MAX_BLOCK = 64
+#: columns moved, and columns reduced, at a time
+_MOVED_COLUMNS, _REDUCED_COLUMNS = 64, 16
+#: reflections that LAPACK makes or applies together: more room for them is not used
+_APPLIED_COLUMNS = 32
+#: numbers that LAPACK keeps for itself when it applies them
+_LAPACK_WORK_ELEMENTS = 65 * 64
 
 
 class Reflections(NamedTuple):
@@ -48,7 +50,7 @@ class Reflections(NamedTuple):
 
     def apply(self, a: Array, side: str, trans: str, overwrite: bool = False) -> Array:
         """H or H' (``trans`` "N" or "T") times a, from the left or the right (``side``)."""
-        size = _MAX_BLOCK * max(a.shape) + (_MAX_BLOCK + 1) * _MAX_BLOCK
+        size = _APPLIED_COLUMNS * max(a.shape) + _LAPACK_WORK_ELEMENTS
         out, _, _ = lapack_routine("ormqr", a)(
             side, trans, self.columns, self.scales, a, size, overwrite_c=overwrite
         )
@@ -69,7 +71,7 @@ class Complement(NamedTuple):
     @classmethod
     def of(cls, a: Array) -> Complement:
         """The complement of the columns of a (n, d), which must be independent."""
-        size = _MAX_BLOCK * max(1, a.shape[1])
+        size = _APPLIED_COLUMNS * max(1, a.shape[1])
         columns, scales, _, _ = lapack_routine("geqrf", a)(np.array(a, order="F"), lwork=size)
         return cls(Reflections(np.asarray(columns), np.asarray(scales)))
 
@@ -100,7 +102,7 @@ def tridiagonal(a: Array, overwrite: bool = False) -> tuple[Array, Array, Reflec
     """
     n = a.shape[0]
     reduced, diagonal, beside, tau, _ = lapack_routine("sytrd", a)(
-        column_major(a), lower=1, lwork=_MAX_BLOCK * n, overwrite_a=overwrite
+        column_major(a), lower=1, lwork=_REDUCED_COLUMNS * n, overwrite_a=overwrite
     )
     for last in range(n, 1, -_MOVED_COLUMNS):
         first = max(1, last - _MOVED_COLUMNS)
