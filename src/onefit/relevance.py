@@ -117,6 +117,7 @@ def relevance(
     (1, True)
     """
     check_is_fitted(search, "best_params_")
+    _check_gammas(search)
     X, y = indexable(X, y)
     columns, units = _columns(X), _units(search, X)
     values = _shares(search, units)
@@ -139,14 +140,18 @@ def _part(search: Any, units: Array, X: Any, y: Any, rows: Array, params: dict[s
     return _shares(search, units)
 
 
-def _shares(search: Any, units: Array) -> Array:
+def _check_gammas(search: Any) -> None:
     gamma = search.best_params_.get("gamma")
-    if not isinstance(gamma, (int, float, np.ndarray)) or units.size == 0:
+    if not isinstance(gamma, (int, float, np.ndarray)):
         raise ValueError(
             f"relevance needs a search for one gamma per column, but the winner has gamma={gamma!r}"
-            "; search gamma=Interval(..., per_feature=True) with search='gradient'"
+            "; fit KernelGradientSearchCV with gamma=Interval(..., per_feature=True), or call the "
+            "method relevance() of an automatic estimator"
         )
-    found = np.broadcast_to(gamma, units.size) * units
+
+
+def _shares(search: Any, units: Array) -> Array:
+    found = np.broadcast_to(search.best_params_["gamma"], units.size) * units
     return np.asarray(found / found.sum())
 
 

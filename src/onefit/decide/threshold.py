@@ -39,6 +39,7 @@ from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClas
 from onefit._validation import check_choice, takes_weight
 from onefit.decide.values import DecisionValues
 from onefit.heldout import HeldOut
+from onefit.search.scorers import name_the_positive
 
 Array = NDArray[Any]
 
@@ -97,7 +98,7 @@ def tune_threshold(
     try:
         _fit_weighted(found, held.values, y, held.sample_weight, folds.rows)
     except ValueError as error:
-        raise _clearer(error, aggregate) from error
+        raise _clearer(error, aggregate, model, scoring) from error
     found.set_params(estimator=clone(model), cv=list(folds), scoring=scoring)
     found.estimator_ = model
     return _described(found, model)
@@ -117,8 +118,10 @@ def _fit_weighted(found: Any, values: Array, y: Array, weight: Any, rows: Array)
         found.fit(values, y, sample_weight=np.asarray(weight)[rows])
 
 
-def _clearer(error: ValueError, aggregate: str) -> ValueError:
-    """Too small test sets are the usual reason, and there is a way out."""
+def _clearer(error: ValueError, aggregate: str, model: Any, scoring: Any) -> ValueError:
+    """What to do about a class that is not named, or about test sets that are too small."""
+    if "pos_label" in str(error):
+        return ValueError(name_the_positive(model, [check_scoring(model, scoring=scoring)]))
     if aggregate == "pooled":
         return error
     return ValueError(
