@@ -260,7 +260,7 @@ class Listing:
     rows: list[list[str]] = field(repr=False)
     folded: bool = False
 
-    @property
+    @cached_property
     def numeric(self) -> list[bool]:
         """The columns of numbers or dates, which are aligned to the right."""
         columns = zip(*self.rows, strict=True)
