@@ -124,10 +124,9 @@ def speed(plt: Any) -> Any:
 
 def quality(plt: Any) -> Any:
     """Data sets on which the default of select has the smaller, an equal or the larger error."""
-    ours = {"classification": "onefit", "regression": "onefit stack"}
     rows = rows_of("how_good")
     pairs = {
-        name: [(float(row[ours[row["task"]]]), float(row[name])) for row in rows if row[name]]
+        name: [(float(row[row["default"]]), float(row[name])) for row in rows if row[name]]
         for name in RIVALS
     }
     counts = {
