@@ -328,7 +328,7 @@ def main() -> None:
             harness.write_csv(flags.out, name + end_of_name, table)
     sections = [(title, harness.table(table)) for title, table in tables.values() if table]
     sections.append(("What was done", (__doc__ or "").partition("\n\n")[2]))
-    harness.write_report(flags.out, name, "How good are the models", sections)
+    harness.write_report(flags.out, name, "Test errors of select and of other learners", sections)
 
 
 if __name__ == "__main__":
