@@ -250,7 +250,10 @@ def main() -> None:
         (f"{cells}, leave-one-out", second),
     ]
     path = harness.write_report(
-        flags.out, name, "Search of kernel ridge regression beside GridSearchCV and himalaya", parts
+        flags.out,
+        name,
+        "Search of kernel ridge regression compared with GridSearchCV and himalaya",
+        parts,
     )
     print(path.read_text())
 

@@ -228,7 +228,7 @@ def main() -> None:
     flags = flags.parse_args()
     for part, run, title in (
         ("pass", one_pass, "Features of a million rows in one pass"),
-        ("peers", peers, "Features beside scikit-learn's"),
+        ("peers", peers, "Features compared with scikit-learn's"),
         ("accuracy", accuracy, "How many features: scores and times"),
     ):
         if not re.search(flags.part, part):

@@ -317,9 +317,9 @@ def main() -> None:
     flags = flags.parse_args()
     for part, run, title in (
         ("cost", cost, "Gradient of a cross-validated score: cost"),
-        ("search", search, "Gradient search beside a grid"),
+        ("search", search, "Gradient search compared with a grid"),
         ("mkl", mkl, "Weights of several kernels by gradient"),
-        ("gp", gp, "One gamma per column beside a Gaussian process: time and error"),
+        ("gp", gp, "One gamma per column compared with a Gaussian process: time and error"),
     ):
         if not re.search(flags.part, part):
             continue

@@ -291,7 +291,7 @@ def main() -> None:
     run = {
         "agreement": (agreement, "agreement with the closed form"),
         "fits": (fits, "time of single fits"),
-        "sizes": (sizes, "whole searches beside other methods"),
+        "sizes": (sizes, "whole searches compared with other methods"),
         "rows": (rows_grow, "time as rows grow"),
         "cadata": (cadata, "a search of 20,640 rows by tolerance"),
     }

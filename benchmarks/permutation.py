@@ -105,7 +105,7 @@ def main() -> None:
     about = (__doc__ or "").partition("\n\n")[2]
     parts = [("Results", f"{about}\n{harness.table(rows)}")]
     harness.write_report(
-        flags.out, name, "Permutation test beside one search per permutation", parts
+        flags.out, name, "Permutation test compared with one search per permutation", parts
     )
 
 

@@ -181,7 +181,7 @@ def main() -> None:
         "are; the share of test rows in which quantiles cross; the best time of search and fit, "
         "one process, one thread."
     )
-    title = "Quantile regression beside scikit-learn's"
+    title = "Quantile regression compared with scikit-learn's"
     parts = [("Test losses and times", f"{about}\n\n{harness.table(rows)}")]
     print(harness.write_report(given.out, stem, title, parts).read_text())
 

@@ -165,7 +165,7 @@ def main() -> None:
         ("Over the sets", harness.table([total])),
     ]
     path = harness.write_report(
-        args.out, stem, "Stacks beside the best candidate of their search", parts
+        args.out, stem, "Stacks compared with the best candidate of their search", parts
     )
     print(path.read_text())
 

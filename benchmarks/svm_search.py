@@ -269,7 +269,7 @@ def arguments():
     flags.add_argument("--rows", type=int, default=0, help="number of rows to use (0: all)")
     flags.add_argument("--name", default="svm_search", help="of the files of results")
     flags.add_argument(
-        "--title", default="searches beside libsvm and liquidSVM", help="of the page"
+        "--title", default="searches compared with libsvm and liquidSVM", help="of the page"
     )
     given = flags.parse_args()
     if given.quick:

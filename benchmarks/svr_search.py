@@ -192,7 +192,7 @@ def main() -> None:
         ("Winners, and agreement with SVR", harness.table(agreement)),
     ]
     grid = ": small values of C" if flags.grid == "small" else ""
-    title = f"Support vector regression beside libsvm{grid}"
+    title = f"Support vector regression compared with libsvm{grid}"
     print(harness.write_report(flags.out, name, title, parts).read_text())
 
 
