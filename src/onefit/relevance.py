@@ -117,7 +117,6 @@ def relevance(
     (1, True)
     """
     check_is_fitted(search, "best_params_")
-    _check_gammas(search)
     X, y = indexable(X, y)
     columns, units = _columns(X), _units(search, X)
     values = _shares(search, units)
@@ -140,18 +139,14 @@ def _part(search: Any, units: Array, X: Any, y: Any, rows: Array, params: dict[s
     return _shares(search, units)
 
 
-def _check_gammas(search: Any) -> None:
+def _shares(search: Any, units: Array) -> Array:
     gamma = search.best_params_.get("gamma")
-    if not isinstance(gamma, (int, float, np.ndarray)):
+    if not isinstance(gamma, (int, float, np.ndarray)) or units.size == 0:
         raise ValueError(
             f"relevance needs a search for one gamma per column, but the winner has gamma={gamma!r}"
-            "; fit KernelGradientSearchCV with gamma=Interval(..., per_feature=True), or call the "
-            "method relevance() of an automatic estimator"
+            "; fit KernelGradientSearchCV with gamma=Interval(..., per_feature=True)"
         )
-
-
-def _shares(search: Any, units: Array) -> Array:
-    found = np.broadcast_to(search.best_params_["gamma"], units.size) * units
+    found = np.broadcast_to(gamma, units.size) * units
     return np.asarray(found / found.sum())
 
 
