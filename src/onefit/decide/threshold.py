@@ -98,7 +98,10 @@ def tune_threshold(
     try:
         _fit_weighted(found, held.values, y, held.sample_weight, folds.rows)
     except ValueError as error:
-        raise _clearer(error, aggregate, model, scoring) from error
+        if "pos_label" in str(error):
+            positive = name_the_positive(model, [check_scoring(model, scoring=scoring)])
+            raise ValueError(positive) from error
+        raise _clearer(error, aggregate) from error
     found.set_params(estimator=clone(model), cv=list(folds), scoring=scoring)
     found.estimator_ = model
     return _described(found, model)
@@ -118,10 +121,8 @@ def _fit_weighted(found: Any, values: Array, y: Array, weight: Any, rows: Array)
         found.fit(values, y, sample_weight=np.asarray(weight)[rows])
 
 
-def _clearer(error: ValueError, aggregate: str, model: Any, scoring: Any) -> ValueError:
-    """What to do about a class that is not named, or about test sets that are too small."""
-    if "pos_label" in str(error):
-        return ValueError(name_the_positive(model, [check_scoring(model, scoring=scoring)]))
+def _clearer(error: ValueError, aggregate: str) -> ValueError:
+    """Too small test sets are the usual reason, and there is a way out."""
     if aggregate == "pooled":
         return error
     return ValueError(
