@@ -79,7 +79,12 @@ def main() -> None:
     text = f"{about}\n\n{harness.table(results)}\n" + "\n".join(f"- {one}" for one in sentences)
     name = harness.stem("fallback", flags.quick)
     harness.write_csv(flags.out, name, results)
-    harness.write_report(flags.out, name, "Features where time is short", [("cadata", text)])
+    harness.write_report(
+        flags.out,
+        name,
+        "select with a time limit: features or the whole kernel",
+        [("cadata", text)],
+    )
 
 
 if __name__ == "__main__":

@@ -194,7 +194,7 @@ def times(flags: Any) -> None:
         for kind in ("KernelRidge", "SVC", "SVR"):
             rows.append(contest(kind, n, *some))
             print(harness.table(rows[-1:]), flush=True)
-    write(flags, "pipelines", "Searches over pipelines", rows, 1)
+    write(flags, "pipelines", "Searches of pipelines compared with GridSearchCV", rows, 1)
 
 
 def write(flags: Any, name: str, title: str, rows: list[Row], paragraph: int) -> None:

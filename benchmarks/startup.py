@@ -75,7 +75,9 @@ def main() -> None:
     print(harness.table(rows))
     name = harness.stem("startup", flags.quick)
     harness.write_csv(flags.out, name, rows)
-    harness.write_report(flags.out, name, "Start-up", [("Times", harness.table(rows))])
+    harness.write_report(
+        flags.out, name, "Start-up time of the command line", [("Times", harness.table(rows))]
+    )
 
 
 if __name__ == "__main__":

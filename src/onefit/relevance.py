@@ -144,7 +144,7 @@ def _shares(search: Any, units: Array) -> Array:
     if not isinstance(gamma, (int, float, np.ndarray)) or units.size == 0:
         raise ValueError(
             f"relevance needs a search for one gamma per column, but the winner has gamma={gamma!r}"
-            "; search gamma=Interval(..., per_feature=True) with search='gradient'"
+            "; fit KernelGradientSearchCV with gamma=Interval(..., per_feature=True)"
         )
     found = np.broadcast_to(gamma, units.size) * units
     return np.asarray(found / found.sum())

@@ -173,6 +173,12 @@ def test_criteria_are_compared(fitted):
     assert again.best_params_ == best
 
 
+@pytest.mark.parametrize("groups", ["shop", np.zeros(len(Y))], ids=["a name", "one group"])
+def test_groups_are_a_value_per_row(groups):
+    with pytest.raises(ValueError, match=r"must have a value per row.*groups=X"):
+        AutoKernelRegressor().fit(TABLE, Y, groups=groups)
+
+
 def test_time_splits_and_groups_exclude_each_other():
     with pytest.raises(ValueError, match="cannot keep groups together"):
         AutoKernelRegressor(cv=TimeSeriesSplit(3)).fit(TABLE, Y, groups=FLAG)

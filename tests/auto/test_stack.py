@@ -177,7 +177,9 @@ def test_regressor_says_what_it_averages(data, tmp_path):
     again = clone(auto).fit(X, y)
     assert np.array_equal(again.predict(X), auto.predict(X))
     auto.report(tmp_path / "report.html")
-    assert "tack: average of" in (tmp_path / "report.html").read_text()
+    page = (tmp_path / "report.html").read_text()
+    assert "tack: average of" in page
+    assert "chosen</dt><dd>average of" in page
     found = auto.predict_interval(X, alpha=0.2)
     residuals = np.sort(np.abs(auto.heldout_.predictions - y))
     half = residuals[int(np.ceil(0.8 * 91)) - 1]

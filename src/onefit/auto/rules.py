@@ -206,6 +206,11 @@ def choose_splits(cv: Any, n: int, task: str, groups: Any, seed: int) -> tuple[A
         kind = StratifiedKFold if labels else KFold
         return kind(cv, shuffle=True, random_state=seed), ""
     found = np.unique(np.asarray(groups)).size
+    if found < 2:
+        raise ValueError(
+            "groups must have a value per row, and at least two different values; pass the column "
+            "itself, as in groups=X['patient'], and leave it out of X"
+        )
     k = found if cv == n else cv  # leave one row out becomes leave one group out
     if found < k:
         raise ValueError(

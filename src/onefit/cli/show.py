@@ -40,7 +40,8 @@ def show(found: Selected) -> None:
     )
     for reason in auto.reasons_:
         console.print(f"  {escape(reason)}")
-    for note in auto.notes_:
+    in_sight = sys.stdout.isatty() and sys.stderr.isatty()  # notes were printed on stderr
+    for note in () if in_sight else auto.notes_:
         console.print(f"  [bold]Note[/]: {escape(note)}")
     for table in (ranking(facts, MAX_RANKED), comparison(facts)):
         if table is not None:

@@ -26,7 +26,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from onefit import _version
-from onefit._format import cell, decimals, number, percent, settings, shorten
+from onefit._format import cell, decimals, number, percent, shorten
 from onefit.diagnostics import influence
 from onefit.report import figures
 from onefit.report.facts import Facts
@@ -34,6 +34,7 @@ from onefit.report.figures import as_svg
 from onefit.report.words import (
     KnownTargets,
     Listing,
+    choice,
     comparison,
     exactness,
     expected,
@@ -140,7 +141,7 @@ def write_report(
         title=title,
         merit=merit(facts, truth, target),
         expected=expected(facts),
-        chosen=settings(search.best_params_),
+        chosen=choice(search),
         warning=facts.verdict,
         compared=_compared(facts, truth, target),
         data=_data(facts, truth, rows, typed, n) | dict(about or {}),

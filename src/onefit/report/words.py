@@ -191,7 +191,7 @@ def headline(facts: Facts, target: str = "target") -> list[str]:
     lines = [
         merit(facts, KnownTargets.of(facts), target).sentence,
         "; ".join(f"{name}: {value}" for name, value in expected(facts)),
-        _chosen(facts.search),
+        f"Chosen: {choice(facts.search)}",
         rivals(facts),
         exactness(facts),
     ]
@@ -200,12 +200,12 @@ def headline(facts: Facts, target: str = "target") -> list[str]:
     return [line for line in lines if line]
 
 
-def _chosen(search: Any) -> str:
+def choice(search: Any) -> str:
     """The parameters of the winner; of a stack, what it averages."""
     best, found = settings(search.best_params_), getattr(search, "stack_", None)
     if found is None:
-        return f"Chosen: {best}"
-    return f"Chosen: {found.describe(len(search.best_estimator_.members_))}; the best alone: {best}"
+        return best
+    return f"{found.describe(len(search.best_estimator_.members_))}; the best alone: {best}"
 
 
 def rivals(facts: Facts) -> str:
@@ -260,7 +260,7 @@ class Listing:
     rows: list[list[str]] = field(repr=False)
     folded: bool = False
 
-    @property
+    @cached_property
     def numeric(self) -> list[bool]:
         """The columns of numbers or dates, which are aligned to the right."""
         columns = zip(*self.rows, strict=True)
