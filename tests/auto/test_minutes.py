@@ -127,5 +127,5 @@ def test_explain_shows_every_stage(tmp_path):
         assert re.search(rf"^  {name} .* always$", text, re.MULTILINE)
     assert re.search(r"^  search with Huber's loss .* if there are outliers$", text, re.M)
     short = CliRunner().invoke(app, [*explain, "--minutes", "0.00001"]).stdout
-    assert "whole kernel, winner" in short
+    assert "features (approximation='nystrom') instead of the kernel matrix" in short
     assert "All stages: " in short

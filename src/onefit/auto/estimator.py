@@ -63,11 +63,9 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
        the median error fell to between 0.29 and 0.79 of that of the squared loss.
     6. **Time** (with ``minutes``). Everything in :meth:`fit` counts. If the plan of the search and
        the final fit takes longer, or more memory than there is, Nystrom features replace the
-       kernel matrix (:mod:`onefit.auto.fallback`), and optional work is reduced or left out: rule
-       5, and one cross-validation of the winner with the whole kernel. A search that is slower than
-       planned changes to features, or ends with the kernels tried so far. ``reasons_`` says what
-       was left out.
-
+       kernel matrix (:mod:`onefit.auto.fallback`), and rule 5 is reduced or left out. A search that
+       is slower than planned changes to features, or ends with the kernels tried so far.
+       ``reasons_`` says what was left out.
     7. **Average** (up to 1,500 rows and one target). If none of ``kernels``, ``loss``, ``scoring``,
        ``param_grid``, ``approximation`` and ``minutes`` is given, the model is a weighted average
        of the candidates, see :mod:`onefit.stacking`; with ``stack=False`` it is the best one.

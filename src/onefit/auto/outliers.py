@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import median_abs_deviation
 from sklearn.base import clone
 
 from onefit._format import number
@@ -31,7 +32,6 @@ from onefit.criteria import CrossValidation
 from onefit.criteria.identity import near_identity
 from onefit.criteria.pointwise import Pointwise
 from onefit.plan import Deadline, OutOfTime, duration
-from onefit.robust import mad
 from onefit.search_cv import KernelSearchCV
 
 Array = NDArray[Any]
@@ -61,7 +61,7 @@ class AbsoluteErrors(CrossValidation):
 def part_far_away(search: KernelSearchCV, y: Array) -> float:
     """The part of the winner's held-out residuals that are outliers; 0 if that is 1 % or less."""
     residuals = _residuals(search, y)
-    far = np.abs(residuals - np.median(residuals)) > FAR * mad(residuals)
+    far = np.abs(residuals - np.median(residuals)) > FAR * _scale(residuals)
     part = float(far.mean())
     return part if part > PART else 0.0
 
@@ -85,7 +85,7 @@ def robust_search(
     """
     place = _least_absolute(search, data)
     best = search.cv_results_["params"][place]
-    scale = mad(_residuals(search, data.y, place)) or mad(_residuals(search, data.y))
+    scale = _scale(_residuals(search, data.y, place)) or _scale(_residuals(search, data.y))
     if scale == 0.0:
         return search, "most of the held-out residuals are equal, which leaves no scale for it"
     for gammas, lams in NEIGHBOURS:
@@ -192,6 +192,11 @@ def describe(part: float, search: KernelSearchCV) -> str:
         f"made by the mean absolute error, {number(error, 4)} at the winner; the score is "
         "the same as without outliers"
     )
+
+
+def _scale(residuals: Array) -> float:
+    """Median absolute deviation, of normal residuals their standard deviation (JMLR eq. 18)."""
+    return float(median_abs_deviation(residuals, scale="normal"))
 
 
 def _residuals(search: KernelSearchCV, y: Array, place: int | None = None) -> Array:

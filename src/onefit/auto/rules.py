@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from scipy.stats import median_abs_deviation
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import (
     GroupKFold,
@@ -26,7 +27,6 @@ from onefit._frames import listed, shown
 from onefit._validation import DataError, check_choice, check_positive, suggest
 from onefit.grids import LAMS_JMLR, default_grid
 from onefit.kernels import KERNELS as KNOWN_KERNELS
-from onefit.robust import mad
 from onefit.written import MAX_LABELS
 
 Array = NDArray[Any]
@@ -258,7 +258,7 @@ def _with_further_lams(grid: dict[str, Any]) -> dict[str, Any]:
 
 def _thresholds(loss: str, y: Array) -> dict[str, Any]:
     """Values of threshold or epsilon in units of a robust scale of y."""
-    scale = mad(np.ravel(y)) or float(y.std())
+    scale = float(median_abs_deviation(y, axis=None, scale="normal")) or float(y.std())
     if loss == "huber":
         return {"loss__threshold": scale * np.array([0.3, 1.0, 3.0])}
     if loss in ("epsilon_quadratic", "epsilon_insensitive"):

@@ -15,19 +15,17 @@ stage                               when, and what it may change
                                     (:mod:`onefit.auto.stacked`)
 :meth:`Selection.note_columns`      columns that alone explain the target: a warning
                                     (:mod:`onefit.auto.data_checks`)
-:meth:`Selection.measure_features`  features replaced the kernel matrix: how far the winner is
-                                    from the whole kernel
 ==================================  ============================================================
 
 Each stage that changes something gives its reason. The search and the final fit must be done; they
-get smaller plans when time is short. Reactions to outliers and the comparison with the whole kernel
-are optional: they are left out, with a reason, where there is no time.
+get smaller plans when time is short. Reactions to outliers and the average are optional: they are
+left out, with a reason, where there is no time.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
@@ -38,12 +36,11 @@ from onefit._format import aligned, duration
 from onefit.auto import outliers
 from onefit.auto.data_checks import warn_of_columns
 from onefit.auto.extend import fit_growing
-from onefit.auto.fallback import Fallback, fall_back, measure_whole
+from onefit.auto.fallback import Fallback, fall_back
 from onefit.auto.prepared import Prepared, planned_seconds
 from onefit.auto.race import SAMPLE_ROWS, narrow, seconds_without_race
 from onefit.auto.stacked import STACK_SHARE, stack_searches
 from onefit.plan import Deadline, OutOfTime
-from onefit.report.facts import Facts
 from onefit.search.setup import Setup
 from onefit.search_cv import KernelSearchCV
 
@@ -109,7 +106,6 @@ class Selection:
         self.resist_outliers()
         self.average(plain)
         self.note_columns()
-        self.measure_features()
 
     def narrow(self) -> None:
         """Keep the kernels and bandwidths that a race on a sample of the rows leaves."""
@@ -127,8 +123,8 @@ class Selection:
             return
         self.fallback = fall_back(self.search, self.data, self.deadline, slow)
         if self.fallback is not None:
-            self.reasons.append(self.fallback.begun())
-            print(self.fallback.begun(), file=sys.stderr, flush=True)
+            self.reasons.append(self.fallback.describe())
+            print(self.reasons[-1], file=sys.stderr, flush=True)
 
     def fit_search(self) -> None:
         """Fit the search; with features if its first kernel shows that time is too short."""
@@ -195,16 +191,6 @@ class Selection:
         """Warn of columns that alone explain the target."""
         self.notes += warn_of_columns(self.strong, self.search, self.data.y, self.task)
 
-    def measure_features(self) -> None:
-        """Compare the winner with the whole kernel, if there is time for that."""
-        if self.fallback is None or self.deadline is None:
-            return
-        self.deadline.reserve = 0.0  # the final fit is done
-        whole, reason = measure_whole(self.search, self.data, self.deadline)
-        self.fallback = self.fallback.measured(whole, reason)
-        scale = Facts(self.search).scale
-        self.reasons.append(self.fallback.describe(scale, scale.label))
-
     def explain(self) -> str:
         """Describe what :meth:`run` would do, with planned times; nothing is fitted."""
         if self.in_folds:
@@ -242,9 +228,6 @@ class Selection:
         if self.stack:
             seconds = STACK_SHARE * stages[0][1]
             stages.append(("average of the candidates", seconds, f"always{time}"))
-        if self.fallback is not None:
-            alone = replace(work, lams=1, kernels=1, features=0)
-            stages.append(("whole kernel, winner", plan.choose(alone).seconds, "if there is time"))
         rows = [[f"  {name}", duration(seconds), when] for name, seconds, when in stages]
         always = sum(seconds for _, seconds, when in stages if when.startswith("always"))
         every = sum(seconds for _, seconds, _ in stages)
