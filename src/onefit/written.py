@@ -126,7 +126,7 @@ def read_numbers(texts: Array) -> Read | None:
 
 
 def read_as(text: str, comma: bool, unit: str) -> float | None:
-    """One number, written as those of a known column; another unit is refused, none is not."""
+    """One number, written as those of a known column; it may have no unit, but no other one."""
     parts = _parts(text)
     if parts is None:
         try:  # 1.5e-3
@@ -134,7 +134,7 @@ def read_as(text: str, comma: bool, unit: str) -> float | None:
         except ValueError:
             return None
     sign, digits, found = parts
-    if (found and unit and found != unit) or not (COMMA if comma else POINT).fullmatch(digits):
+    if (found and found != unit) or not (COMMA if comma else POINT).fullmatch(digits):
         return None
     return sign * _value(digits, comma)
 

@@ -164,6 +164,10 @@ def test_one_outlier_in_a_hundred_does_not():
     assert "criterion" not in search.cv_results_
     t[1:3] -= 20.0
     assert "criterion" in select(Z, t, cv=3, random_state=0).cv_results_
+    # rows of weight zero are no outliers
+    weight = np.ones(100)
+    weight[:3] = 0.0
+    assert "criterion" not in select(Z, t, cv=3, sample_weight=weight).cv_results_
 
 
 def test_the_metric_is_that_of_the_task_whatever_the_sample():
@@ -288,6 +292,11 @@ def test_the_result_reads_and_predicts():
         (X, y[:-1], {}, "X has 60 rows and y has 59"),
         (X, np.where(np.arange(n) == 7, np.nan, y), {}, "y holds nan in row 7"),
         (X, np.array(["a"] * 59 + ["b"]), {}, "class 'b' .* has one row only"),
+        (X, np.where(labels == "yes", labels, None), {}, "y has no value in row"),
+        (X, pd.date_range("2020-01-01", periods=n), {}, "dates or times"),
+        (X, y, {"groups": np.arange(5)}, r"groups has shape \(5,\), expected \(60,\)"),
+        (X, y, {"groups": [None, *range(n - 1)]}, "rows without a group"),
+        (X, y, {"sample_weight": 2.0}, r"sample_weight has shape \(\), expected \(60,\)"),
         (X, np.eye(n, 3, dtype=int), {}, "call select for each column"),
         (X, np.empty((n, 0)), {}, "y must have shape"),
         (X[:3], y[:3], {}, "3"),

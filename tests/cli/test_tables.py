@@ -93,6 +93,7 @@ def test_the_decimal_comma_is_remembered():
     [
         ("cost", "€ 100", r"'€ 100' in row 1, but the model was made with numbers in '\$'"),
         ("cost", "a lot", r"'a lot' in row 1"),
+        ("size", "12%", r"'12%' in row 1, but the model was made with numbers there"),
         ("size", "large", r"'large' in row 1, but the model was made with numbers"),
         ("day", "soon", r"'soon' in row 1, but the model was made with dates with the day first"),
         ("day", "02/25/2021", r"'02/25/2021' in row 1"),
@@ -104,6 +105,12 @@ def test_cells_that_cannot_be_read_are_named(column, value, words):
     frame.loc[1, column] = value
     with pytest.raises(DataError, match=f"column '{column}' holds {words}"):
         pipeline.predict(frame)
+
+
+def test_gaps_among_truth_values_of_new_rows_are_gaps():
+    reader = WrittenNumbers().fit(pd.DataFrame({"new": [True, False, True]}))
+    found = reader.transform(pd.DataFrame({"new": [False, None, True]}))["new"]
+    np.testing.assert_array_equal(found, [0.0, np.nan, 1.0])
 
 
 def test_missing_columns_are_named():

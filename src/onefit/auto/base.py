@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.metrics import get_scorer
+from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -188,6 +189,11 @@ class AutoKernel(BaseEstimator):
             raise ValueError(f"X has {n} rows and y has {len(y)}; they must have the same length")
         given = {"groups": groups, "sample_weight": sample_weight}
         params = {name: np.asarray(one) for name, one in given.items() if one is not None}
+        for name, values in params.items():
+            if values.shape != (n,):
+                raise ValueError(f"{name} has shape {values.shape}, expected ({n},), one per row")
+            if name == "groups" and values.dtype.kind == "O" and any(one is None for one in values):
+                raise ValueError("groups has rows without a group; give each row one")
         return plan_search(self, X, y, params)
 
     @property
@@ -379,7 +385,9 @@ def _find_relevance(auto: Any) -> Relevance:
         "kernel": [kernel],
     }
     loss = {name: [best[name]] for name in ("loss", "loss__threshold") if name in best}
-    cv, _ = rules.choose_splits(5, len(y), auto._task, params.get("groups"), seed)
+    ordered = isinstance(auto.cv, TimeSeriesSplit)
+    splits = TimeSeriesSplit(5) if ordered else 5
+    cv, _ = rules.choose_splits(splits, len(y), auto._task, params.get("groups"), seed)
     # outliers made it choose by absolute errors
     scoring = search.scoring if search.criterion == "cv" else "neg_mean_absolute_error"
     again = KernelGradientSearchCV(
@@ -387,6 +395,12 @@ def _find_relevance(auto: Any) -> Relevance:
         n_jobs=search.n_jobs,
     )  # fmt: skip
     found = relevance(again.fit(Z, y, **params), Z, y, cv=cv, **params)
+    if np.ptp(again.best_params_["gamma"]) == 0.0 and Z.shape[1] > 1:
+        warnings.warn(
+            "every column has the same gamma, the smallest or the largest that was tried, so their "
+            "equal relevance says nothing; columns with linear effects need hardly any gamma",
+            stacklevel=3,
+        )
     return replace(found, names=_names(auto.pipeline_.named_steps["prepare"], Z.shape[1]))
 
 

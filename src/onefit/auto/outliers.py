@@ -58,9 +58,9 @@ class AbsoluteErrors(CrossValidation):
     name = "mean absolute error"
 
 
-def part_far_away(search: KernelSearchCV, y: Array) -> float:
+def part_far_away(search: KernelSearchCV, data: Prepared) -> float:
     """The part of the winner's held-out residuals that are outliers; 0 if that is 1 % or less."""
-    residuals = _residuals(search, y)
+    residuals = _residuals(search, data)
     far = np.abs(residuals - np.median(residuals)) > FAR * _scale(residuals)
     part = float(far.mean())
     return part if part > PART else 0.0
@@ -85,7 +85,7 @@ def robust_search(
     """
     place = _least_absolute(search, data)
     best = search.cv_results_["params"][place]
-    scale = _scale(_residuals(search, data.y, place)) or _scale(_residuals(search, data.y))
+    scale = _scale(_residuals(search, data, place)) or _scale(_residuals(search, data))
     if scale == 0.0:
         return search, "most of the held-out residuals are equal, which leaves no scale for it"
     for gammas, lams in NEIGHBOURS:
@@ -199,10 +199,16 @@ def _scale(residuals: Array) -> float:
     return float(median_abs_deviation(residuals, scale="normal"))
 
 
-def _residuals(search: KernelSearchCV, y: Array, place: int | None = None) -> Array:
-    """Held-out residuals of the winner or another candidate, of the rows that a split tests."""
-    errors = _errors(search, y, search.best_index_ if place is None else place)
-    return np.asarray(errors[np.isfinite(errors)])
+def _residuals(search: KernelSearchCV, data: Prepared, place: int | None = None) -> Array:
+    """Held-out residuals of the winner or another candidate.
+
+    Of rows that a split tests and that have weight; each of these counts once.
+    """
+    errors = _errors(search, data.y, search.best_index_ if place is None else place)
+    used = np.isfinite(errors)
+    if data.sample_weight is not None:
+        used &= data.sample_weight > 0.0
+    return np.asarray(errors[used])
 
 
 def _errors(search: KernelSearchCV, y: Array, place: int) -> Array:

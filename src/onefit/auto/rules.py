@@ -36,6 +36,7 @@ __all__ = [
     "TASKS",
     "are_codes",
     "check_class_weight",
+    "check_target",
     "choose_grid",
     "choose_kernels",
     "choose_scoring",
@@ -70,8 +71,21 @@ REGRESSION_SCORERS = (
     "explained",
     "d2_absolute",
 )
+#: missing values of Python, NumPy and pandas, in words
+GAPS = ("None", "nan", "<NA>", "NaT")
 #: a class with less than this part of an even share of the rows is rare
 RARE = 0.5
+
+
+def check_target(y: Array) -> None:
+    """Refuse dates, and missing values among texts."""
+    if y.dtype.kind in "mM":
+        raise DataError("y holds dates or times; turn it into numbers (days since a date, say)")
+    if y.dtype.kind == "O":
+        gaps = [str(one) in GAPS and not isinstance(one, str) for one in y.flat]
+        if any(gaps):
+            row = int(np.argmax(gaps)) // (y.size // len(y))
+            raise ValueError(f"y has no value in row {row}; drop the row, or fill it in")
 
 
 def choose_task(y: Array, task: str = "auto") -> tuple[str, str]:

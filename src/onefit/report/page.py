@@ -329,14 +329,17 @@ def _is_plain(column: Any) -> bool:
 
 
 def _influence(facts: Facts, truth: KnownTargets) -> Array | None:
-    """Root mean square change of all predictions when a row is duplicated."""
-    model, n = facts.model, truth.n
+    """Root mean square change of all predictions when a row counts twice."""
+    model, n, s = facts.model, truth.n, facts.search.heldout_.sample_weight
+    if s is not None and not np.all(np.asarray(s) > 0.0):
+        return None
     if n > MAX_INFLUENCE_ROWS or not hasattr(model, "X_fit_") or truth.rows.size < n:
         return None
     if hasattr(facts.search, "best_lam_") or hasattr(facts.search, "stack_") or truth.levels:
         return None
-    pull = influence(model, model.X_fit_, truth.y).reshape(n, n, -1)
-    return np.asarray(np.sqrt(np.square(pull).mean(axis=(1, 2))) / n)
+    pull = influence(model, model.X_fit_, truth.y, sample_weight=s).reshape(n, n, -1)
+    shares = np.full(n, 1.0 / n) if s is None else np.asarray(s) / np.sum(s)
+    return np.asarray(np.sqrt(np.square(pull).mean(axis=(1, 2))) * shares)
 
 
 def _relevance(facts: Facts) -> list[Drawing | Listing]:

@@ -206,6 +206,8 @@ class _Cells:
             needed = f"dates{first}"
         else:
             comma, unit = how["comma"], how["unit"]
+            # a column of truth values is one of texts as soon as one is missing
+            rest = np.array([{"True": "1", "False": "0"}.get(one, one) for one in rest], object)
             if comma is None:
                 found = read_numbers(rest)
                 comma = found is not None and bool(found.comma)
