@@ -73,7 +73,7 @@ DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
 #: bytes read together
 READ_BYTES = 2**20
 #: largest mean number of characters of a column's name
-MAX_NAME = 10_000
+MAX_NAME_CHARACTERS = 10_000
 
 
 def is_libsvm(path: Path) -> bool:
@@ -269,11 +269,11 @@ def _delimiter(path: Path, encoding: str) -> str:
     header = begin.splitlines()[0]
     names = re.sub(r'"[^"]*"', "", header)
     delimiter = max(DELIMITERS, key=names.count)
-    if len(header) > MAX_NAME * (names.count(delimiter) + 1):
+    if len(header) > MAX_NAME_CHARACTERS * (names.count(delimiter) + 1):
         raise DataError(
             f"the header of {path.name} has {len(header):,} characters or more for "
             f"{names.count(delimiter) + 1:,} names; give each column a name of at most "
-            f"{MAX_NAME:,} characters"
+            f"{MAX_NAME_CHARACTERS:,} characters"
         )
     return delimiter
 

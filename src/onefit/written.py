@@ -38,7 +38,9 @@ GAP_CODES = frozenset({
     "k.a.", "k. a.", "missing", "(missing)", "unknown", "not available", "not applicable",
     "no data", "empty", "(empty)", "#value!", "#div/0!", "#ref!", "#name?", "#num!", "#null!",
 })  # fmt: skip
-NUMBER = re.compile(r"([$€£¥]?)\s*([+-]?)\s*([$€£¥]?)\s*([\d.,]*\d)\s*([A-Za-zµ°%€£¥/²³]{0,8})")
+WRITTEN_NUMBER = re.compile(
+    r"([$€£¥]?)\s*([+-]?)\s*([$€£¥]?)\s*([\d.,]*\d)\s*([A-Za-zµ°%€£¥/²³]{0,8})"
+)
 #: digits with a decimal point, and with a decimal comma
 POINT = re.compile(r"\d*\.?\d+|\d{1,3}(,\d{3})+(\.\d+)?")
 COMMA = re.compile(r"\d+(,\d+)?|\d{1,3}(\.\d{3})+(,\d+)?")
@@ -46,11 +48,11 @@ PLAIN = re.compile(r"\d*\.?\d+")
 #: beyond these, squares and their sums are not finite, or zero
 MAX_SIZE, MIN_SIZE = 1e150, 1e-150
 #: at most this share of other words among numbers are mistakes; with more they are all words
-ODD_SHARE = 0.1
+MAX_ODD_SHARE = 0.1
 #: different values up to which numbers may be labels
 MAX_LABELS = 20
 #: cells that a message names
-NAMED_CELLS = 5
+MAX_NAMED_CELLS = 5
 
 MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september",
           "october", "november", "december")  # fmt: skip
@@ -99,7 +101,7 @@ def is_gap(text: str) -> bool:
 
 def _parts(text: str) -> tuple[float, str, str] | None:
     """Sign, digits with their commas and points, and unit; None for anything else."""
-    found = NUMBER.fullmatch(text.strip())
+    found = WRITTEN_NUMBER.fullmatch(text.strip())
     if found is None:
         return None
     before, sign, after, digits, unit = found.groups()
@@ -232,8 +234,10 @@ def holds_numbers(kind: Any) -> bool:
 
 def cells_at(texts: Array, index: Any, places: Array) -> str:
     """The first of some cells, each with its place, and how many more there are."""
-    first = ", ".join(f"{shown(texts[i])} in {place_of(index, i)}" for i in places[:NAMED_CELLS])
-    more = len(places) - NAMED_CELLS
+    first = ", ".join(
+        f"{shown(texts[i])} in {place_of(index, i)}" for i in places[:MAX_NAMED_CELLS]
+    )
+    more = len(places) - MAX_NAMED_CELLS
     return first if more <= 0 else f"{first} and {more} more"
 
 
@@ -279,6 +283,6 @@ def odd_cells(texts: Array) -> Array:
     dated = np.array([DATE.fullmatch(str(text)) is not None for text in texts], dtype=bool)
     for good in (plain, written | plain, dated):
         odd = np.flatnonzero(~good)
-        if 0 < odd.size <= ODD_SHARE * texts.size:
+        if 0 < odd.size <= MAX_ODD_SHARE * texts.size:
             return odd
     return np.empty(0, dtype=np.intp)

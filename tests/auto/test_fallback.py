@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_line import onefit
 from sklearn.metrics import r2_score
 
 from onefit import KernelRegressor, KernelSearchCV, select
@@ -105,26 +106,20 @@ def test_outliers_are_answered_with_features_too(tight: None) -> None:
 
 
 def test_the_command_line_says_it_too(tight: None, tmp_path: Any) -> None:
-    from typer.testing import CliRunner
-
-    from onefit.cli.app import app
-
     file = tmp_path / "rows.csv"
     table = np.column_stack([many, target])
     np.savetxt(file, table, delimiter=",", header="a,b,y", comments="")
     common = ["select", str(file), "--target", "y", "--cv", "3", "--kernels", "rbf"]
-    done = CliRunner().invoke(app, [*common, "--minutes", "10"])
+    done = onefit(*common, "--minutes", "10")
     assert done.exit_code == 0, done.stderr
     assert "takes 200 features" in done.stderr
     assert "the score is that of the features" in " ".join(done.stdout.split())
-    found = json.loads(
-        CliRunner().invoke(app, [*common, "--minutes", "10", "--format", "json"]).stdout
-    )["fallback"]
+    found = json.loads(onefit(*common, "--minutes", "10", "--format", "json").stdout)["fallback"]
     assert found["n_components"] == 200
     assert set(found) == {"why", "planned", "allowed", "n_components", "expected"}
     np.savetxt(file, table[:100], delimiter=",", header="a,b,y", comments="")
-    without = json.loads(CliRunner().invoke(app, [*common, "--format", "json"]).stdout)
+    without = json.loads(onefit(*common, "--format", "json").stdout)
     assert without["fallback"] is None
-    both = CliRunner().invoke(app, [*common, "--minutes", "1", "--approximation", "nystrom"])
+    both = onefit(*common, "--minutes", "1", "--approximation", "nystrom")
     assert both.exit_code == 2
     assert "leave one of them out" in both.stderr

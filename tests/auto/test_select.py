@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import onefit
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -145,7 +146,7 @@ def test_outliers_are_answered_near_the_bandwidth_of_the_squared_loss(robust):
 
 
 def test_a_long_search_with_hubers_loss_needs_a_longer_limit(monkeypatch):
-    monkeypatch.setattr("onefit.auto.outliers.MAX_SECONDS", 0.0)
+    monkeypatch.setattr("onefit.auto.outliers.MAX_HUBER_SECONDS", 0.0)
     given = {"cv": 3, "kernels": "rbf", "random_state": 0}
     left_out = select(X, SPOILT, **given)
     assert left_out.best_estimator_.loss == "squared"
@@ -164,7 +165,7 @@ def test_one_outlier_in_a_hundred_does_not():
     assert "criterion" not in search.cv_results_
     t[1:3] -= 20.0
     assert "criterion" in select(Z, t, cv=3, random_state=0).cv_results_
-    # rows of weight zero are no outliers
+    # rows of weight zero do not count
     weight = np.ones(100)
     weight[:3] = 0.0
     assert "criterion" not in select(Z, t, cv=3, sample_weight=weight).cv_results_
@@ -248,16 +249,13 @@ def mixed():
 @pytest.mark.filterwarnings("ignore:column:UserWarning")
 @pytest.mark.parametrize("target", ["price", "kind"])
 def test_equals_the_command_line(mixed, tmp_path, target):
-    from typer.testing import CliRunner
-
-    from onefit.cli.app import app
     from onefit.cli.model import load_model
 
     data, model = tmp_path / "data.csv", tmp_path / "m.skops"
     mixed.to_csv(data, index=False)
     other = "kind" if target == "price" else "price"
     words = ["select", data, "--target", target, "--drop", other, "--cv", 3, "--model", model]
-    done = CliRunner().invoke(app, [*map(str, words), "--format", "json"])
+    done = onefit(*words, "--format", "json")
     assert done.exit_code == 0, done.stderr
     summary = json.loads(done.stdout)
     X, y = mixed.drop(columns=["price", "kind"]), mixed[target]

@@ -107,6 +107,11 @@ def test_cells_that_cannot_be_read_are_named(column, value, words):
         pipeline.predict(frame)
 
 
+def test_a_column_without_any_value_is_one_category():
+    table = pd.DataFrame({"a": np.arange(12.0), "b": [None] * 12})
+    assert TablePreparer().fit(table).transform(table.assign(b="new"))[:, 1].tolist() == [0.0] * 12
+
+
 def test_gaps_among_truth_values_of_new_rows_are_gaps():
     reader = WrittenNumbers().fit(pd.DataFrame({"new": [True, False, True]}))
     found = reader.transform(pd.DataFrame({"new": [False, None, True]}))["new"]

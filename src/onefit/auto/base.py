@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onefit._frames import as_frame, is_frame
 from onefit.auto import rules
-from onefit.auto.familiar import Familiar, RowNotes, Unfamiliar
+from onefit.auto.familiar import RowNotes, Unfamiliar, training_rows
 from onefit.auto.planning import plan_search
 from onefit.auto.run import Selection
 from onefit.callbacks import callbacks_of
@@ -32,6 +32,7 @@ from onefit.report.facts import Facts
 from onefit.search.continuous import Interval
 from onefit.search.pipeline_rows import as_kernel_search
 from onefit.search_gradient import KernelGradientSearchCV
+from onefit.uncertainty.novelty import TrainingRows
 
 Array = NDArray[Any]
 
@@ -171,7 +172,7 @@ class AutoKernel(BaseEstimator):
             model if planned.in_folds
             else Pipeline([("prepare", planned.preparer), ("model", model)])
         )  # fmt: skip
-        self.__dict__.pop("_familiar_rows", None)
+        self.__dict__.pop("_training_rows", None)
 
     def explain(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> str:
         """Describe what :meth:`fit` would do, with planned times; nothing is fitted."""
@@ -245,21 +246,19 @@ class AutoKernel(BaseEstimator):
         See :mod:`onefit.uncertainty.novelty`.
         """
         check_is_fitted(self, "pipeline_")
-        found = Unfamiliar(self.familiar_)
+        found = Unfamiliar(self._steps["prepare"], self.training_rows_)
         rows = self._checked_X(X)
         read = getattr(self._steps["prepare"], "read", None)
         novelty, notes = found.add(rows if read is None else read(rows))
         return RowNotes(novelty, notes, found.sentences)
 
     @property
-    def familiar_(self) -> Familiar:
-        """Reference for new rows, made from the training rows."""
-        if not hasattr(self, "_familiar_rows"):
-            preparer, search = self._steps["prepare"], self.search_
-            folds = getattr(search, "folds_", None)
-            model = self._steps["model"]
-            self._familiar_rows = Familiar.of(model, preparer, folds, self._planned.data.groups)
-        return self._familiar_rows
+    def training_rows_(self) -> TrainingRows | None:
+        """The training rows that new ones are compared with; None if the model holds none."""
+        if not hasattr(self, "_training_rows"):
+            folds, groups = getattr(self.search_, "folds_", None), self._planned.data.groups
+            self._training_rows = training_rows(self._steps["model"], folds, groups)
+        return self._training_rows
 
     def relevance(self) -> Any:
         """Find the columns that matter, see :func:`onefit.relevance`; the choice itself stays.

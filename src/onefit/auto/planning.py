@@ -1,7 +1,8 @@
 """Apply the rules of automatic selection: from data and parameters to a search that can be run.
 
-:func:`make_model` and :func:`make_search` are the only places that construct the model and the
-search; everything else works with what they return.
+A transformer that needs the target is fitted in the training parts, or the scores would be those of
+rows whose targets it has seen. One that does not need the target is fitted once, to all rows, so
+that all splits share one kernel matrix.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.model_selection import TimeSeriesSplit
-from sklearn.utils import check_random_state
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state, get_tags
 
 from onefit import plan
 from onefit._frames import is_frame
 from onefit._validation import check_choice
 from onefit.auto import rules
-from onefit.auto.data_checks import find_copies, strong_columns, together
-from onefit.auto.preparation import is_supervised, with_preparation
+from onefit.auto.data_checks import find_copies, shares_of_columns, together
 from onefit.auto.prepared import Prepared
 from onefit.auto.run import Selection
 from onefit.auto.stacked import chosen_stack
@@ -30,6 +31,7 @@ from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.grids import LAMS_JMLR
 from onefit.plan import Deadline
 from onefit.prepare import TablePreparer
+from onefit.search.grid import parts
 from onefit.search_cv import KernelSearchCV
 from onefit.tables import mistakes
 
@@ -44,7 +46,7 @@ IN_FOLDS = (
     "sample narrows it, and outliers do not change the loss"
 )
 
-__all__ = ["check_rows", "make_model", "make_search", "plan_search", "seed_of"]
+__all__ = ["check_rows", "is_supervised", "make_model", "plan_search", "seed_of"]
 
 
 def make_model(auto: Any) -> Any:
@@ -55,19 +57,6 @@ def make_model(auto: Any) -> Any:
     if auto._task == "classification":
         return KernelClassifier(class_weight=auto.class_weight, **given)
     return KernelRegressor(**given)
-
-
-def make_search(auto: Any, grid: Any, splits: Any, scoring: Any) -> KernelSearchCV:
-    """The search of an automatic estimator, not fitted."""
-    return KernelSearchCV(
-        make_model(auto),
-        grid,
-        cv=splits,
-        scoring=scoring,
-        aggregate="pooled",
-        n_jobs=auto.n_jobs,
-        journal=auto.journal,
-    )
 
 
 def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selection:
@@ -108,19 +97,27 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
         "squared loss: its held-out predictions are exact and cheapest (change with loss)"
     )  # fmt: skip
     reasons = [auto._why_task, why_scoring, why_splits, why_loss, why_grid]
-    strong = strong_columns(
+    shares = shares_of_columns(
         rows, y, auto._task, params.get("groups"), isinstance(splits, TimeSeriesSplit)
     )
-    search = make_search(auto, grid, splits, scoring)
+    search = KernelSearchCV(
+        make_model(auto), grid, cv=splits, scoring=scoring, aggregate="pooled",
+        n_jobs=auto.n_jobs, journal=auto.journal,
+    )  # fmt: skip
     if in_folds:
         reasons.append(IN_FOLDS)
-        search = with_preparation(search, auto.prepare, X, True)
+        search.set_params(
+            estimator=Pipeline([("prepare", clone(auto.prepare)), ("model", search.estimator)]),
+            param_grid=[
+                {f"model__{name}": values for name, values in part.items()} for part in parts(grid)
+            ],
+        )
     return Selection(
         search,
         Prepared(X if in_folds else Z, y, params),
         auto._task,
         auto._may_be_robust(y) and not in_folds,
-        strong,
+        shares,
         [one for one in reasons if one],
         notes,
         deadline,
@@ -132,6 +129,36 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
         in_folds=in_folds,
         stack=stacked,
     )
+
+
+def is_supervised(transformer: Any, X: Any) -> bool:
+    """Whether a transformer needs the target: one that says so, or cannot be fitted without it.
+
+    A transformer that fails for another reason counts as supervised too: the search fits it in the
+    training parts, and names the step and the split where it fails.
+
+    Parameters
+    ----------
+    transformer : transformer, Pipeline or ColumnTransformer, "passthrough" or None
+    X : rows
+
+    Examples
+    --------
+    >>> from sklearn.feature_selection import SelectKBest, f_regression
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> rows = [[0.0, 1.0], [1.0, 3.0], [2.0, 2.0]]
+    >>> is_supervised(StandardScaler(), rows), is_supervised(SelectKBest(f_regression), rows)
+    (False, True)
+    """
+    if transformer is None or transformer == "passthrough":
+        return False
+    if get_tags(transformer).target_tags.required:
+        return True
+    try:
+        clone(transformer).fit(X)
+    except Exception:
+        return True
+    return False
 
 
 def _in_folds(auto: Any, X: Any) -> bool:

@@ -32,7 +32,7 @@ from onefit.written import MAX_LABELS
 Array = NDArray[Any]
 
 __all__ = [
-    "KERNELS",
+    "DEFAULT_KERNELS",
     "TASKS",
     "are_codes",
     "check_class_weight",
@@ -47,12 +47,12 @@ __all__ = [
 
 TASKS = ("auto", "regression", "classification")
 #: kernels to try; with many rows, a race on a sample chooses the bandwidths of each
-KERNELS = ("rbf", "laplacian", "matern32", "linear")
+DEFAULT_KERNELS = ("rbf", "laplacian", "matern32", "linear")
 #: lams of regression beside those of the default grid, for targets with hardly any noise or hardly
 #: any signal, in units of the mean of K(x, x); with the squared loss further lams cost little
 FURTHER_LAMS = (1e-8, 1e-7, 1e-6, 0.3, 2.0)
 #: short names of scorers
-SHORT = {
+SHORT_SCORERS = {
     "mae": "neg_mean_absolute_error",
     "mse": "neg_mean_squared_error",
     "rmse": "neg_root_mean_squared_error",
@@ -72,9 +72,9 @@ REGRESSION_SCORERS = (
     "d2_absolute",
 )
 #: missing values of Python, NumPy and pandas, in words
-GAPS = ("None", "nan", "<NA>", "NaT")
+NO_VALUE = ("None", "nan", "<NA>", "NaT")
 #: a class with less than this part of an even share of the rows is rare
-RARE = 0.5
+RARE_SHARE = 0.5
 
 
 def check_target(y: Array) -> None:
@@ -82,7 +82,7 @@ def check_target(y: Array) -> None:
     if y.dtype.kind in "mM":
         raise DataError("y holds dates or times; turn it into numbers (days since a date, say)")
     if y.dtype.kind == "O":
-        gaps = [str(one) in GAPS and not isinstance(one, str) for one in y.flat]
+        gaps = [str(one) in NO_VALUE and not isinstance(one, str) for one in y.flat]
         if any(gaps):
             row = int(np.argmax(gaps)) // (y.size // len(y))
             raise ValueError(f"y has no value in row {row}; drop the row, or fill it in")
@@ -159,7 +159,7 @@ def choose_scoring(scoring: Any, y: Array, task: str) -> tuple[Any, str]:
         return "r2", "scoring: R² of all held-out rows together (change with scoring)"
     counts = np.unique(y, return_counts=True)[1]
     advice = "change with scoring"
-    if counts.min() < RARE * counts.sum() / counts.size:
+    if counts.min() < RARE_SHARE * counts.sum() / counts.size:
         advice = (
             f"scoring balanced_accuracy gives classes equal weight: the smallest has "
             f"{counts.min()} of {counts.sum()} rows"
@@ -169,12 +169,12 @@ def choose_scoring(scoring: Any, y: Array, task: str) -> tuple[Any, str]:
 
 def _scorer_name(scoring: str) -> str:
     known = get_scorer_names()
-    for name in (scoring, SHORT.get(scoring, ""), f"neg_{scoring}"):
+    for name in (scoring, SHORT_SCORERS.get(scoring, ""), f"neg_{scoring}"):
         if name in known:
             return name
     raise ValueError(
-        f"scoring={scoring!r} is not known{suggest(scoring, [*SHORT, *known])} Use the name of a "
-        f"scikit-learn scorer, or one of {', '.join(SHORT)}"
+        f"scoring={scoring!r} is not known{suggest(scoring, [*SHORT_SCORERS, *known])} Use the "
+        f"name of a scikit-learn scorer, or one of {', '.join(SHORT_SCORERS)}"
     )
 
 
@@ -237,7 +237,7 @@ def choose_kernels(kernels: Any, Z: Any) -> tuple[tuple[str, ...], str]:
         check_choice("kernels", name, [one for one in KNOWN_KERNELS if one != "precomputed"])
     if names:
         return tuple(names), f"kernels {', '.join(names)}, as given"
-    chosen = tuple(one for one in KERNELS if not (one == "laplacian" and issparse(Z)))
+    chosen = tuple(one for one in DEFAULT_KERNELS if not (one == "laplacian" and issparse(Z)))
     return chosen, f"kernels {', '.join(chosen)} (change with kernels)"
 
 

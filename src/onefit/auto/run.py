@@ -62,8 +62,8 @@ class Selection:
     task : {"regression", "classification"}
     may_be_robust : bool
         Whether outliers may change the loss.
-    strong : list of (name, share)
-        Columns that alone explain nearly all of the target.
+    shares : list of (name, share)
+        The share of the target that each column alone explains on held-out rows.
     reasons, notes : lists of str
         For ``reasons_`` and ``notes_``.
     deadline : Deadline or None
@@ -86,7 +86,7 @@ class Selection:
     data: Prepared = field(repr=False)
     task: str
     may_be_robust: bool
-    strong: list[tuple[Any, float]]
+    shares: list[tuple[Any, float]]
     reasons: list[str]
     notes: list[str]
     deadline: Deadline | None = None
@@ -189,7 +189,7 @@ class Selection:
 
     def note_columns(self) -> None:
         """Warn of columns that alone explain the target."""
-        self.notes += warn_of_columns(self.strong, self.search, self.data.y, self.task)
+        self.notes += warn_of_columns(self.shares, self.search, self.data.y, self.task)
 
     def explain(self) -> str:
         """Describe what :meth:`run` would do, with planned times; nothing is fitted."""

@@ -22,7 +22,6 @@ from onefit._format import GIB
 from onefit._frames import shortened
 from onefit._validation import DataError
 from onefit._version import __version__
-from onefit.auto.familiar import Familiar
 from onefit.decide import CalibratedKernelClassifier
 from onefit.decide.values import DecisionValues
 from onefit.estimators.accepted import unwrap
@@ -43,8 +42,8 @@ Array = NDArray[Any]
 
 __all__ = ["TRUSTED", "Model", "load_model", "save_model"]
 
-KERNELS = ("Gaussian", "Laplace", "Linear", "Matern12", "Matern32", "Matern52", "Polynomial")
-OWN = (
+KERNEL_TYPES = ("Gaussian", "Laplace", "Linear", "Matern12", "Matern32", "Matern52", "Polynomial")
+OWN_TYPES = (
     CalibratedKernelClassifier,
     DateEncoder,
     DecisionValues,
@@ -59,7 +58,7 @@ OWN = (
     TablePreparer,
     TextEncoder,
     WrittenNumbers,
-    *(getattr(kernels, name) for name in KERNELS),
+    *(getattr(kernels, name) for name in KERNEL_TYPES),
     *LOSSES.values(),
     *APPROXIMATIONS.values(),
 )
@@ -69,7 +68,7 @@ TRUSTED = (
     "scipy.sparse._csr.csr_matrix",
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
-    *(f"{one.__module__}.{one.__name__}" for one in OWN),
+    *(f"{one.__module__}.{one.__name__}" for one in OWN_TYPES),
 )
 
 
@@ -112,12 +111,11 @@ class Model:
         return self.preparer.n_features_in_ if reader is None else list(reader.columns_)
 
     @property
-    def familiar(self) -> Familiar:
-        """Reference for new rows, made from the training rows."""
+    def known(self) -> TrainingRows | None:
+        """The training rows that new ones are compared with."""
         if self.reach is None:
-            return Familiar(self.preparer, None)
-        known = TrainingRows(unwrap(self.estimator), self.reach, self.units)
-        return Familiar(self.preparer, known)
+            return None
+        return TrainingRows(unwrap(self.estimator), self.reach, self.units)
 
     @property
     def folds(self) -> Folds:
@@ -146,7 +144,7 @@ def save_model(auto: Any, path: Path, target: str) -> None:
     A classifier keeps only the rows that have a coefficient; a regressor needs all of them for its
     intervals, and has none of them with an approximation.
     """
-    estimator, known = auto.best_estimator_, auto.familiar_.known
+    estimator, known = auto.best_estimator_, auto.training_rows_
     classes = is_classifier(estimator)
     pipeline = Pipeline(
         [

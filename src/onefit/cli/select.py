@@ -20,10 +20,10 @@ from sklearn.model_selection import TimeSeriesSplit
 from onefit.auto.estimator import make_auto
 from onefit.auto.planning import check_rows
 from onefit.cli.model import save_model
-from onefit.cli.options import ColumnOptions, Outputs
+from onefit.cli.output import Outputs
 from onefit.cli.progress import progress
 from onefit.prepare import TablePreparer
-from onefit.tables import Table, read_table
+from onefit.tables import Roles, Table, read_table
 
 __all__ = ["Selected", "explain_file", "select_file", "select_table"]
 
@@ -87,7 +87,7 @@ class Selected:
 
 def select_file(
     path: Path,
-    columns: ColumnOptions,
+    roles: Roles,
     parameters: dict[str, Any],
     outputs: Outputs,
     begun: float,
@@ -98,7 +98,7 @@ def select_file(
     Parameters
     ----------
     path : Path
-    columns : ColumnOptions
+    roles : Roles
     parameters : dict
         As :func:`onefit.select` takes them.
     outputs : Outputs
@@ -112,12 +112,12 @@ def select_file(
     outputs.check()
     parameters = parameters | {"journal": outputs.journal}
     if is_streamed(path, parameters.get("approximation")):
-        return select_streamed(path, columns, parameters, outputs, notes)
-    table = _read(path, columns, parameters)
+        return select_streamed(path, roles, parameters, outputs, notes)
+    table = _read(path, roles, parameters)
     if parameters.get("minutes", 0.0) > 0.0:
         spent = (monotonic() - begun) / 60.0
         parameters["minutes"] = max(parameters["minutes"] - spent, MIN_MINUTES)
-    return select_table(table, path.name, columns.dayfirst, parameters, outputs, notes)
+    return select_table(table, path.name, roles.dayfirst, parameters, outputs, notes)
 
 
 def select_table(
@@ -138,25 +138,18 @@ def select_table(
     return Selected.of(auto, name, table.target, table.X.shape, seconds, outputs, notes, rows=rows)
 
 
-def explain_file(path: Path, columns: ColumnOptions, parameters: dict[str, Any]) -> str:
+def explain_file(path: Path, roles: Roles, parameters: dict[str, Any]) -> str:
     """The plan of a selection, in words."""
-    table = _read(path, columns, parameters)
-    auto, y = _auto(table, columns.dayfirst, parameters)
+    table = _read(path, roles, parameters)
+    auto, y = _auto(table, roles.dayfirst, parameters)
     found: str = auto.explain(table.X, y, groups=table.groups, sample_weight=table.sample_weight)
     return found
 
 
-def _read(path: Path, columns: ColumnOptions, parameters: dict[str, Any]) -> Table:
+def _read(path: Path, roles: Roles, parameters: dict[str, Any]) -> Table:
     """The table; too many rows for a kernel matrix are refused before they are read."""
     whole = not ({"approximation", "minutes"} & set(parameters))
-    return read_table(
-        path,
-        columns.target,
-        tuple(columns.drop or ()),
-        check_rows if whole else None,
-        columns.roles,
-        columns.dayfirst,
-    )
+    return read_table(path, roles, check_rows if whole else None)
 
 
 def _auto(table: Table, dayfirst: bool | None, parameters: dict[str, Any]) -> tuple[Any, Any]:

@@ -20,7 +20,7 @@ from onefit._frames import as_frame, shown
 from onefit._validation import DataError
 from onefit.auto.estimator import make_auto
 from onefit.auto.run import Selection
-from onefit.cli.options import ColumnOptions, Outputs
+from onefit.cli.output import Outputs
 from onefit.cli.progress import progress
 from onefit.cli.select import Selected, with_labels
 from onefit.files import is_parquet
@@ -29,7 +29,7 @@ from onefit.rows import Chunk, HashKFold, open_rows, run
 from onefit.rows.parquet import open_dataset
 from onefit.rows.sample import row_hash
 from onefit.rows.source import Source
-from onefit.tables import check_target
+from onefit.tables import Roles, check_target
 
 Array = NDArray[Any]
 
@@ -71,24 +71,24 @@ class FrameSample:
 
 def select_streamed(
     path: Path,
-    columns: ColumnOptions,
+    roles: Roles,
     parameters: dict[str, Any],
     outputs: Outputs,
     notes: list[str],
 ) -> Selected:
     """Select on the rows of Parquet files, and write the files asked for."""
-    _check(columns, parameters, path)
-    start, target = perf_counter(), str(columns.target)
+    _check(roles, parameters, path)
+    start, target = perf_counter(), str(roles.target)
     gaps, filter = _gaps(path, target)
     cv = HashKFold(parameters["cv"])
     source = open_rows(
-        path, target, sample_weight=columns.sample_weight, groups=columns.groups,
-        drop=tuple(columns.drop or ()), cv=cv, filter=filter, numeric=False,
+        path, target, sample_weight=roles.sample_weight, groups=roles.groups,
+        drop=roles.drop, cv=cv, filter=filter, numeric=False,
     )  # fmt: skip
     used = source.n_rows - gaps
     drawn = run(FrameSample(FRAME_SAMPLE_ROWS), source.raw)
     y = check_target(drawn.pop(TARGET).to_numpy(), target)
-    given = parameters | {"cv": cv, "prepare": TablePreparer(dayfirst=columns.dayfirst)}
+    given = parameters | {"cv": cv, "prepare": TablePreparer(dayfirst=roles.dayfirst)}
     auto, y = make_auto(y, **with_labels(given, y))
     planned = auto._plan(drawn, y, None, None)
     with outputs.on_interrupt(), progress(planned.search):
@@ -101,12 +101,12 @@ def select_streamed(
     return Selected.of(auto, path.name, target, shape, seconds, outputs, notes)
 
 
-def _check(columns: ColumnOptions, parameters: dict[str, Any], path: Path) -> None:
-    if columns.time is not None:
+def _check(roles: Roles, parameters: dict[str, Any], path: Path) -> None:
+    if roles.time is not None:
         raise ValueError(
             "--time puts rows in order in memory, and these are streamed; leave it out"
         )
-    if columns.target is None:
+    if roles.target is None:
         raise DataError(f"{path.name} has no target yet; name the column to predict with --target")
     if parameters.get("stack"):
         raise ValueError(
