@@ -27,7 +27,7 @@ Array = NDArray[Any]
 
 __all__ = [
     "DATE", "DATES", "MAX_LABELS", "Read", "cells_at", "check_sizes", "date_order", "days",
-    "holds_numbers", "is_date", "is_gap", "odd_cells", "read_as", "read_numbers", "refuse_nested",
+    "holds_numbers", "is_gap", "odd_cells", "read_as", "read_numbers", "refuse_nested",
     "units",
 ]  # fmt: skip
 
@@ -196,11 +196,6 @@ def days(texts: Array, dayfirst: bool | None = None) -> Array:
         moments = pd.to_datetime(iso, format="mixed", utc=True, errors="coerce")
     since = (moments - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
     return np.asarray(since.to_numpy(dtype=float) / 86400.0)
-
-
-def is_date(text: str, dayfirst: bool | None = None) -> bool:
-    """Whether a text is a date; of dates whose order is open, only with ``dayfirst``."""
-    return _iso(text, dayfirst) is not None
 
 
 def _iso(text: str, dayfirst: bool | None) -> str | None:

@@ -25,7 +25,6 @@ from onefit.written import (
     date_order,
     days,
     holds_numbers,
-    is_date,
     is_gap,
     odd_cells,
     read_as,
@@ -229,7 +228,7 @@ class _Cells:
             return None
         known = rest.dtype.kind == "M"
         order = None if known else date_order(rest, dayfirst, self.what)
-        if not known and not is_date(rest[0], order):
+        if np.isnan(days(rest[:1], order)).any():  # which most columns of text end with
             return None
         values = days(rest, order)
         if np.isnan(values).any():
