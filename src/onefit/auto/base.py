@@ -197,10 +197,6 @@ class AutoKernel(BaseEstimator):
                 raise ValueError("groups has rows without a group; give each row one")
         return plan_search(self, X, y, params)
 
-    @property
-    def _why_task(self) -> str:
-        return self._why or f"{self._task}: {type(self).__name__}"
-
     def _may_be_robust(self, y: Array) -> bool:
         return False
 

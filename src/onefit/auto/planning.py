@@ -96,7 +96,8 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
     why_loss = f"{auto.loss} loss, as given" if auto.loss else (
         "squared loss: its held-out predictions are exact and cheapest (change with loss)"
     )  # fmt: skip
-    reasons = [auto._why_task, why_scoring, why_splits, why_loss, why_grid]
+    why_task = auto._why or f"{auto._task}: {type(auto).__name__}"
+    reasons = [why_task, why_scoring, why_splits, why_loss, why_grid]
     shares = shares_of_columns(
         rows, y, auto._task, params.get("groups"), isinstance(splits, TimeSeriesSplit)
     )
@@ -229,19 +230,17 @@ def seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def check_rows(n: int, removed: tuple[int, ...] = (), squared: bool = True) -> None:
+def check_rows(n: int, squared: bool = True) -> None:
     """Refuse tables whose kernel matrices would exceed the memory, or take more than a day.
 
     Parameters
     ----------
     n : int
         Number of rows.
-    removed : tuple of int, default=()
-        Rows that each split leaves out, which need some more memory.
     squared : bool, default=True
         Whether the loss is the squared one, which has a method that holds no matrix.
     """
-    work = plan.Workload(n=max(n, 1), lams=len(LAMS_JMLR), removed=removed, tiled=True)
+    work = plan.Workload(n=max(n, 1), lams=len(LAMS_JMLR), removed=(), tiled=True)
     methods = ("block", "iterative") if squared else ("block",)
     needed, available = min(plan.peak_bytes(work, one) for one in methods), plan.available_memory()
     if needed > available:

@@ -212,7 +212,7 @@ def choose_splits(cv: Any, n: int, task: str, groups: Any, seed: int) -> tuple[A
                 )
             k = cv.get_n_splits()
             return cv, f"{k} splits in order of time: each tests later rows"
-        return cv, "splits as given"
+        return cv if hasattr(cv, "split") else list(cv), "splits as given"
     if not 2 <= cv <= n:
         raise ValueError(f"cv={cv} must be at least 2 and at most the number of rows, {n}")
     labels = task == "classification"
