@@ -71,7 +71,6 @@ def test_an_end_that_is_left_is_told():
     told = fit_growing(search, X, noisy, {}, may_grow=lambda: False)
     assert len(told) == 2
     assert "the best gamma (3) is the smallest that was tried" in told[0]
-    assert fit_growing(search, X, noisy, {}, names=()) == []
 
 
 def test_growth_keeps_what_a_journal_holds(tmp_path):

@@ -290,7 +290,7 @@ def test_the_result_reads_and_predicts():
         (X, y[:-1], {}, "X has 60 rows and y has 59"),
         (X, np.where(np.arange(n) == 7, np.nan, y), {}, "y holds nan in row 7"),
         (X, np.array(["a"] * 59 + ["b"]), {}, "class 'b' .* has one row only"),
-        (X, np.where(labels == "yes", labels, None), {}, "y has no value in row"),
+        (X, np.where(labels == "yes", labels, None), {}, "y holds None in row"),
         (X, pd.date_range("2020-01-01", periods=n), {}, "dates or times"),
         (X, y, {"groups": np.arange(5)}, r"groups has shape \(5,\), expected \(60,\)"),
         (X, y, {"groups": [None, *range(n - 1)]}, "rows without a group"),

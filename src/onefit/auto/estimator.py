@@ -156,8 +156,8 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         return not (self.loss or self.scoring or self.param_grid) and y.ndim == 1
 
     def _checked_y(self, y: Any) -> Array:
-        rules.check_target(np.asarray(y))
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y", ensure_min_samples=0)
+        rules.check_values(y)
         if y.dtype.kind in "OUS":
             try:
                 y = y.astype(np.float64)
@@ -274,10 +274,7 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
 
     def _checked_y(self, y: Any) -> Array:
         y = column_or_1d(y, warn=True)
-        rules.check_target(y)
-        if y.dtype.kind == "f" and not np.isfinite(y).all():
-            row = int(np.flatnonzero(~np.isfinite(y))[0])
-            raise ValueError(f"y holds {y[row]} in row {row}; drop the row, or fill it in")
+        rules.check_values(y)
         check_classification_targets(y)
         values, counts = np.unique(y, return_counts=True)
         if values.size < 2:
@@ -352,10 +349,7 @@ def make_auto(y: Any, task: str = "auto", **options: Any) -> tuple[Any, Array]:
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim not in (1, 2) or 0 in y.shape:
         raise ValueError(f"y must have shape (n,) or (n, q), got {y.shape}")
-    rules.check_target(y)
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        row = int(np.argwhere(~np.isfinite(y))[0, 0])
-        raise ValueError(f"y holds {y[row]} in row {row}; drop the row, or fill it in")
+    rules.check_values(y)
     if np.unique(y).size == 1:
         raise ValueError(f"y is {y.flat[0]!r} in every row; there is nothing to predict")
     task, reason = rules.choose_task(y, task)

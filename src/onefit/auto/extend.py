@@ -41,7 +41,6 @@ def fit_growing(
     X: Any,
     y: Any,
     params: Mapping[str, Any],
-    names: Sequence[str] = ("gamma", "lam"),
     may_grow: Callable[[], bool] = lambda: True,
 ) -> list[str]:
     """Fit a search, and again with a longer grid while its winner lies at an end.
@@ -53,8 +52,6 @@ def fit_growing(
     X, y : data
     params : mapping
         ``sample_weight`` and ``groups``, where there are any.
-    names : sequence of str
-        Parameters whose lists may grow; with none this is ``search.fit``.
     may_grow : callable, default=lambda: True
         Asked before each round: whether there is time for another one.
 
@@ -74,16 +71,13 @@ def fit_growing(
     >>> len(search.param_grid[0]["lam"])
     8
     """
-    if not names:
-        search.fit(X, y, **params)
-        return []
     given, grown = search.journal, set[str]()
     with TemporaryDirectory() as folder:
         search.set_params(journal=folder if given is None else given)
         try:
             search.fit(X, y, **params)
             for _ in range(MAX_ROUNDS):
-                longer = _longer_lists(search, X, names)
+                longer = _longer_lists(search, X)
                 if not longer or not may_grow():
                     break
                 grown |= set(longer)
@@ -100,14 +94,14 @@ def fit_growing(
     return notes + [
         f"the best {name} ({best[name]:.3g}) is the {'smallest' if side < 0 else 'largest'} that "
         "was tried: a better one may lie beyond"
-        for name, side in _edges(search, names).items()
+        for name, side in _edges(search).items()
     ]
 
 
-def _longer_lists(search: Any, X: Any, names: Sequence[str]) -> dict[str, list[float]]:
+def _longer_lists(search: Any, X: Any) -> dict[str, list[float]]:
     """Lists with further values beyond the ends that the winner lies at."""
     part, found = parts(search.param_grid)[_part_of_winner(search)], {}
-    for name, side in _edges(search, names).items():
+    for name, side in _edges(search).items():
         values = _numbers(part[name])
         low, high = _lam_limits(search, X) if name == "lam" else (0.0, np.inf)
         beyond = _beyond(values, side, NEW_VALUES[name])
@@ -117,7 +111,7 @@ def _longer_lists(search: Any, X: Any, names: Sequence[str]) -> dict[str, list[f
     return found
 
 
-def _edges(search: Any, names: Sequence[str]) -> dict[str, int]:
+def _edges(search: Any) -> dict[str, int]:
     """The lists whose end is the winner's value: -1 for the low end, 1 for the high end.
 
     Only where other values are worse by more than a little.
@@ -125,7 +119,7 @@ def _edges(search: Any, names: Sequence[str]) -> dict[str, int]:
     part, best = parts(search.param_grid)[_part_of_winner(search)], search.best_params_
     scores, error = _scores(search)
     found = {}
-    for name in names:
+    for name in NEW_VALUES:
         values = _numbers(part.get(name, []))
         if len(values) < 2 or best[name] not in (values[0], values[-1]):
             continue

@@ -122,9 +122,7 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
         [one for one in reasons if one],
         notes,
         deadline,
-        growing=()
-        if in_folds or auto.param_grid is not None or auto.approximation
-        else ("gamma", "lam"),
+        may_grow=not (in_folds or auto.param_grid is not None or auto.approximation),
         seed=seed,
         preparer=preparer,
         in_folds=in_folds,

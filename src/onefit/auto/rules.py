@@ -36,7 +36,7 @@ __all__ = [
     "TASKS",
     "are_codes",
     "check_class_weight",
-    "check_target",
+    "check_values",
     "choose_grid",
     "choose_kernels",
     "choose_scoring",
@@ -77,15 +77,19 @@ NO_VALUE = ("None", "nan", "<NA>", "NaT")
 RARE_SHARE = 0.5
 
 
-def check_target(y: Array) -> None:
-    """Refuse dates, and missing values among texts."""
+def check_values(y: Array) -> None:
+    """Refuse targets that are missing, infinite or dates."""
     if y.dtype.kind in "mM":
         raise DataError("y holds dates or times; turn it into numbers (days since a date, say)")
-    if y.dtype.kind == "O":
-        gaps = [str(one) in NO_VALUE and not isinstance(one, str) for one in y.flat]
-        if any(gaps):
-            row = int(np.argmax(gaps)) // (y.size // len(y))
-            raise ValueError(f"y has no value in row {row}; drop the row, or fill it in")
+    wrong = np.zeros(y.shape, dtype=bool)
+    if y.dtype.kind == "f":
+        wrong = ~np.isfinite(y)
+    elif y.dtype.kind == "O":
+        gaps = (str(one) in NO_VALUE and not isinstance(one, str) for one in y.flat)
+        wrong = np.fromiter(gaps, dtype=bool, count=y.size).reshape(y.shape)
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0])
+        raise ValueError(f"y holds {y[place]} in row {place[0]}; drop the row, or fill it in")
 
 
 def choose_task(y: Array, task: str = "auto") -> tuple[str, str]:

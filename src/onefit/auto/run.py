@@ -25,6 +25,7 @@ left out, with a reason, where there is no time.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -69,8 +70,8 @@ class Selection:
     deadline : Deadline or None
     fallback : Fallback or None
         Features that replace the kernel matrix for lack of time.
-    growing : tuple of str
-        Parameters whose grids may grow: those that the caller did not give.
+    may_grow : bool
+        Whether the grid is by the rules, so that it may be narrowed and may grow.
     seed : int
         For the sample of rows that narrows the candidates.
     preparer : transformer or "passthrough"
@@ -91,7 +92,7 @@ class Selection:
     notes: list[str]
     deadline: Deadline | None = None
     fallback: Fallback | None = None
-    growing: tuple[str, ...] = ()
+    may_grow: bool = False
     seed: int = 0
     preparer: Any = None
     in_folds: bool = False
@@ -109,7 +110,7 @@ class Selection:
 
     def narrow(self) -> None:
         """Keep the kernels and bandwidths that a race on a sample of the rows leaves."""
-        if "gamma" not in self.growing:
+        if not self.may_grow:
             return
         found = narrow(self.search, self.data, self.seed)
         if found is not None:
@@ -132,8 +133,7 @@ class Selection:
         if not self.in_folds:
             data.announce(self.search)
         if deadline is None:
-            grown = fit_growing(self.search, data.X, data.y, data.params, self.growing)
-            self.reasons.extend(grown)
+            self.reasons += self._fitted()
             return
         setup = data.set_up(self.search)
         planned, _ = planned_seconds(setup)
@@ -146,9 +146,7 @@ class Selection:
 
         try:
             with deadline.over(self.search, whole=self.fallback is None):
-                grown = fit_growing(
-                    self.search, data.X, data.y, data.params, self.growing, has_time
-                )
+                grown = self._fitted(has_time)
         except OutOfTime as error:
             deadline.observe(planned / len(setup.jobs), perf_counter() - begun)
             self.fit_in_time(slow=str(error))
@@ -157,6 +155,14 @@ class Selection:
         tried = len(self.search.cv_results_["params"]) / len(setup.candidates)
         deadline.observe(tried * planned, perf_counter() - begun)
         self.reasons += [deadline.cut, *grown] if deadline.cut else grown
+
+    def _fitted(self, has_time: Callable[[], bool] = lambda: True) -> list[str]:
+        """Fit the search, and return what grew; ``has_time`` is asked before each round."""
+        data = self.data
+        if self.may_grow:
+            return fit_growing(self.search, data.X, data.y, data.params, has_time)
+        data.fit(self.search)
+        return []
 
     def resist_outliers(self) -> None:
         """Search again by absolute errors if the residuals of the winner call for it."""
@@ -204,7 +210,7 @@ class Selection:
 
     def _foresee_race(self) -> bool:
         """Whether :meth:`narrow` will race; a reason says what that means for the plan."""
-        if "gamma" not in self.growing or seconds_without_race(self.search, self.data) is None:
+        if not self.may_grow or seconds_without_race(self.search, self.data) is None:
             return False
         limit = (
             "" if self.deadline is None else "; if that is too slow, features replace the kernel"
