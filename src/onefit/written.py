@@ -45,7 +45,7 @@ WRITTEN_NUMBER = re.compile(
 POINT = re.compile(r"\d*\.?\d+|\d{1,3}(,\d{3})+(\.\d+)?")
 COMMA = re.compile(r"\d+(,\d+)?|\d{1,3}(\.\d{3})+(,\d+)?")
 PLAIN = re.compile(r"\d*\.?\d+")
-#: beyond these, squares and their sums are not finite, or zero
+#: beyond these sizes, squares and their sums overflow or underflow
 MAX_SIZE, MIN_SIZE = 1e150, 1e-150
 #: at most this share of other words among numbers are mistakes; with more they are all words
 MAX_ODD_SHARE = 0.1
@@ -95,7 +95,7 @@ class Read(NamedTuple):
 
 
 def is_gap(text: str) -> bool:
-    """Whether a text is a gap code, should its column hold numbers or dates."""
+    """Whether a text is a gap code, in a column of numbers or dates."""
     return text.strip().lower() in GAP_CODES
 
 
@@ -113,7 +113,7 @@ def _value(digits: str, comma: bool) -> float:
 
 
 def read_numbers(texts: Array) -> Read | None:
-    """The numbers that texts stand for; None if one of them stands for none, or units differ."""
+    """The numbers written as text; None if a text is not a number, or units differ."""
     parts = [_parts(str(one)) for one in texts]
     known = [one for one in parts if one is not None]
     if not known or len(known) < len(parts) or len({unit for *_, unit in known}) > 1:
@@ -142,7 +142,7 @@ def read_as(text: str, comma: bool, unit: str) -> float | None:
 
 
 def units(texts: Array) -> list[str]:
-    """The units in a column of numbers; none if one of the texts is not a number with a unit."""
+    """The units in a column of numbers; empty if one of the texts is not a number with a unit."""
     found = [_parts(str(one)) for one in texts]
     return [] if None in found else sorted({one[2] for one in found if one is not None})
 
@@ -151,9 +151,9 @@ def units(texts: Array) -> list[str]:
 
 
 def date_order(texts: Array, asked: bool | None, what: str) -> bool | None:
-    """Whether the day comes first in dates that end in the year; None if that is not open.
+    """Whether the day comes first in dates that end in the year; None for other dates.
 
-    ``asked`` counts if the column does not decide it; None refuses such a column.
+    ``asked`` is used if the column does not decide it; None refuses such a column.
     """
     found = []
     for text in texts:
@@ -185,7 +185,7 @@ def date_order(texts: Array, asked: bool | None, what: str) -> bool | None:
 
 
 def days(texts: Array, dayfirst: bool | None = None) -> Array:
-    """Days since 1970 of dates, NaN for other texts; ``dayfirst=None`` refuses open orders."""
+    """Days since 1970 of dates, NaN for other texts and, without ``dayfirst``, ambiguous dates."""
     import pandas as pd
 
     if getattr(texts, "dtype", None) is not None and texts.dtype.kind == "M":

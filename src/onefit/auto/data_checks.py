@@ -131,7 +131,7 @@ def _as_numbers(X: Any) -> Array:
 
 
 def together(copies: Copies, given: Any, y: Array, task: str, cv: Any) -> tuple[Array | None, str]:
-    """Groups that keep copies, and the given groups, on one side of a split; or why not."""
+    """Groups that keep copies and given groups on one side of a split, or why there are none."""
     if isinstance(cv, TimeSeriesSplit):
         return given, "splits are in order of time"
     if not is_count(cv):
@@ -172,7 +172,7 @@ def suspicious(share: float, whole: float) -> bool:
     """Whether a column that explains a share of the target leaves nothing to the others.
 
     ``whole`` is the share that the winner explains with all columns, NaN where it is not known. A
-    strong predictor that others add to is no suspect.
+    strong predictor that others add to is not suspicious.
     """
     alone = (1.0 - share) <= INTERPOLATION_LOSS * (1.0 - whole)
     return share >= WHOLE_SHARE or (share >= STRONG_SHARE and bool(alone))
@@ -292,7 +292,7 @@ def _share(
 
 
 def _squares(errors: Array, ranks: bool) -> Array:
-    """Squared errors; a rank more or less is what interpolation cannot tell, and no error."""
+    """Squared errors; of ranks beyond one, which interpolation cannot resolve."""
     sizes = np.maximum(np.abs(errors) - 1.0, 0.0) if ranks else errors
     return np.asarray(np.square(sizes))
 

@@ -127,11 +127,11 @@ class Unfamiliar:
 
     @property
     def sentences(self) -> list[str]:
-        """A sentence for whatever was found."""
+        """A sentence for each kind of unusual rows."""
         found = []
         for (name, what), (count, example) in self._columns.items():
             how = "in every row" if count == self.rows else f"in {count} of {self.rows} rows"
-            text = f"is empty {how} (the first is {example}), and was filled in all training rows"
+            text = f"is empty {how} (the first is {example}), but in no training row"
             if what == "unseen":
                 text = f"holds categories that no training row has, {how} (for example {example})"
             found.append(f"column {shown(name)} {text}")

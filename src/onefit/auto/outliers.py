@@ -36,7 +36,7 @@ from onefit.search_cv import KernelSearchCV
 
 Array = NDArray[Any]
 
-__all__ = ["describe", "part_far_away", "planned_seconds", "robust_search"]
+__all__ = ["describe", "outlier_share", "planned_seconds", "robust_search"]
 
 #: a residual beyond this many scales is an outlier; a larger share of them calls for a robust loss
 #: (benchmarks/outlier_rule.py)
@@ -59,8 +59,8 @@ class AbsoluteErrors(CrossValidation):
     name = "mean absolute error"
 
 
-def part_far_away(search: KernelSearchCV, data: Prepared) -> float:
-    """The part of the winner's held-out residuals that are outliers; 0 if that is 1 % or less."""
+def outlier_share(search: KernelSearchCV, data: Prepared) -> float:
+    """The share of outliers among the winner's held-out residuals; 0 if that is 1 % or less."""
     residuals = _residuals(search, data)
     far = np.abs(residuals - np.median(residuals)) > MIN_SCALES_OF_OUTLIER * _scale(residuals)
     part = float(far.mean())

@@ -166,7 +166,7 @@ class Selection:
 
     def resist_outliers(self) -> None:
         """Search again by absolute errors if the residuals of the winner call for it."""
-        part = outliers.part_far_away(self.search, self.data) if self.may_be_robust else 0.0
+        part = outliers.outlier_share(self.search, self.data) if self.may_be_robust else 0.0
         if part == 0.0:
             return
         search, late = outliers.robust_search(self.search, self.data, self.deadline)

@@ -142,7 +142,7 @@ def _candidate(facts: Facts, i: int) -> dict[str, Any]:
 
 
 def as_json(value: Any) -> str:
-    """JSON, in which numbers that it has no word for are null."""
+    """JSON text, with null for NaN and infinite numbers."""
     return json.dumps(_plain(value), indent=2, allow_nan=False, ensure_ascii=False)
 
 

@@ -1,7 +1,7 @@
 """Parquet files that are streamed: selections that never hold the rows.
 
-Columns are encoded by what a uniform sample of the rows tells (scales, medians, categories), the
-rows themselves as they are read. A category that the sample has not met counts as a rare one.
+Scales, medians and categories come from a uniform sample of the rows; every row is encoded as it is
+read. A category that is not in the sample is encoded like an unknown one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["is_streamed", "select_streamed"]
 
 #: rows of the sample from which columns are encoded
 FRAME_SAMPLE_ROWS = 20_000
-#: names of columns other than features, which no file has
+#: names of internal columns, which no file has
 TARGET, HASH = "\0target", "\0hash"
 
 

@@ -1,8 +1,7 @@
 """Criteria side by side: the candidate that each would choose, and its cost in held-out error.
 
-Values of further criteria are columns ``criterion_<name>`` of a search's table. The yardstick is
-the cross-validated score: the *regret* of a criterion is what its candidate loses against the best
-cross-validated score. The score itself has no regret by definition.
+Values of further criteria are columns ``criterion_<name>`` of a search's table. The
+*regret* of a criterion is what its candidate loses against the best cross-validated score.
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ def _check(criterion: CriterionLike, group: list[CandidateModel], Y: Array, s: A
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one criterion says.
+    """The choice of one criterion.
 
     Attributes
     ----------
@@ -138,7 +137,7 @@ class Verdict:
     values : (C,) array
         As shown: the score for "cv", else the criterion; NaN where there is none.
     pick : int
-        The candidate that it takes.
+        The candidate that it chooses.
     error, standard_error : float
         Cross-validated, of that candidate, as shown.
     regret, regret_error : float

@@ -1,7 +1,7 @@
-"""The first step of a pipeline: columns of a raw table as floats or text, always read alike.
+"""The first step of a pipeline: columns of a raw table as floats or text.
 
 How a column is written is learned once, from the table that a model is made from. New rows are read
-in the same way, and a cell that cannot be is refused with its place.
+in the same way, and the error for a cell that cannot be read names its place.
 """
 
 from __future__ import annotations
