@@ -43,6 +43,8 @@ def test_missing_file(onefit, csv):
     done = onefit("select", csv.parent / "dat.csv", "--target", "price")
     check(done, BAD_DATA, "there is no file", "did you mean 'data.csv'?")
     check(onefit("select", csv.parent, "--target", "price"), BAD_DATA, "is a folder")
+    explain = onefit("explain", csv.parent, "--target", "price", "--approximation", "nystrom")
+    check(explain, USAGE, "rows in memory, of one file")
     check(onefit("predict", csv.parent / "m.skops", csv), BAD_DATA, "select --model writes one")
 
 

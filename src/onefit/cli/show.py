@@ -33,10 +33,10 @@ MAX_RANKED = 10
 def show(found: Selected) -> None:
     """Print a selection on stdout."""
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
-    auto, facts = found.auto, Facts(found.auto.search_)
+    auto, facts, data = found.auto, Facts(found.auto.search_), found.data
     console.print(
-        f"[bold]{escape(found.file)}[/]: {found.rows:,} rows, {found.columns:,} columns, target "
-        f"{escape(shortened(found.target))}"
+        f"[bold]{escape(data['file'])}[/]: {data['rows']:,} rows, {data['columns']:,} columns, "
+        f"target {escape(shortened(data['target']))}"
     )
     for reason in auto.reasons_:
         console.print(f"  {escape(reason)}")
@@ -47,7 +47,7 @@ def show(found: Selected) -> None:
             console.print()
             console.print(_as_rich(table))
     console.print()
-    for line in headline(facts, found.target):
+    for line in headline(facts, data["target"]):
         console.print(escape(line))
     console.print(f"Time: {duration(found.seconds)}. {escape(spent(facts))}")
     for what, path in found.files.items():
@@ -68,14 +68,9 @@ def document(found: Selected) -> dict[str, Any]:
     auto, facts = found.auto, Facts(found.auto.search_)
     return {
         "onefit": __version__,
-        "data": {
-            "file": found.file,
-            "rows": found.rows,
-            "columns": found.columns,
-            "target": found.target,
-        },
+        "data": found.data,
         "task": auto._task,
-        "headline": headline(facts, found.target),
+        "headline": headline(facts, found.data["target"]),
         "reasons": auto.reasons_,
         "notes": auto.notes_,
         "candidates": len(facts.table["params"]),

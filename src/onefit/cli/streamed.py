@@ -18,13 +18,11 @@ from numpy.typing import NDArray
 
 from onefit._frames import as_frame, shown
 from onefit._validation import DataError
-from onefit.auto.estimator import make_auto
 from onefit.auto.run import Selection
 from onefit.cli.output import Outputs
 from onefit.cli.progress import progress
-from onefit.cli.select import Selected, with_labels
+from onefit.cli.select import Selected, auto_for, write_files
 from onefit.files import is_parquet
-from onefit.prepare import TablePreparer
 from onefit.rows import Chunk, HashKFold, open_rows, run
 from onefit.rows.parquet import open_dataset
 from onefit.rows.sample import row_hash
@@ -88,17 +86,16 @@ def select_streamed(
     used = source.n_rows - gaps
     drawn = run(FrameSample(FRAME_SAMPLE_ROWS), source.raw)
     y = check_target(drawn.pop(TARGET).to_numpy(), target)
-    given = parameters | {"cv": cv, "prepare": TablePreparer(dayfirst=roles.dayfirst)}
-    auto, y = make_auto(y, **with_labels(given, y))
+    auto, y = auto_for(y, roles.dayfirst, parameters | {"cv": cv})
     planned = auto._plan(drawn, y, None, None)
     with outputs.on_interrupt(), progress(planned.search):
         planned.search.fit(_encoded(source, planned))
     planned.note_columns()
     planned.reasons.append(_about(used, len(y)))
     auto._keep(planned)
-    seconds = perf_counter() - start
-    shape = used, len(source.names or ())
-    return Selected.of(auto, path.name, target, shape, seconds, outputs, notes)
+    columns, seconds = len(source.names or ()), perf_counter() - start
+    data = {"file": path.name, "rows": used, "columns": columns, "target": target}
+    return write_files(auto, data, seconds, outputs, notes)
 
 
 def _check(roles: Roles, parameters: dict[str, Any], path: Path) -> None:
