@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
 from onefit._frames import as_frame, shown
 from onefit._validation import DataError
@@ -87,6 +88,9 @@ def select_streamed(
     drawn = run(FrameSample(FRAME_SAMPLE_ROWS), source.raw)
     y = check_target(drawn.pop(TARGET).to_numpy(), target)
     auto, y = auto_for(y, roles.dayfirst, parameters | {"cv": cv})
+    if is_classifier(auto) and len(y) < used:  # a label of many rows may be once in the sample
+        _, place, counts = np.unique(y, return_inverse=True, return_counts=True)
+        drawn, y = drawn[counts[place] > 1], y[counts[place] > 1]
     planned = auto._plan(drawn, y, None, None)
     with outputs.on_interrupt(), progress(planned.search):
         planned.search.fit(_encoded(source, planned))
@@ -143,8 +147,8 @@ def _about(used: int, rows: int) -> str:
     if rows == used:
         return "rows were streamed"
     return (
-        "rows were streamed; scales and categories of the columns are those of a uniform sample "
-        f"of {rows:,} of them"
+        "rows were streamed; the target, scales and categories above are those of a uniform "
+        f"sample of {rows:,} of them"
     )
 
 
