@@ -170,7 +170,7 @@ def date_order(texts: Array, asked: bool | None, what: str) -> bool | None:
             f"{what} holds {with_day!r} and {with_month!r}, with day and month in different "
             "places; write dates in one way, as 2021-03-05, say"
         )
-    if with_day or with_month or found[0]["mark"] == ".":
+    if with_day or with_month or all(one["mark"] == "." for one in found):
         return not with_month
     if asked is None:
         one = next((one for one in found if int(one["day"]) != int(one["month"])), found[0])

@@ -112,6 +112,13 @@ def test_a_column_without_any_value_is_one_category():
     assert TablePreparer().fit(table).transform(table.assign(b="new"))[:, 1].tolist() == [0.0] * 12
 
 
+def test_new_numbers_without_the_unit_are_noted():
+    reader = WrittenNumbers().fit(pd.DataFrame({"share": ["12%", "7%", "30%"]}))
+    with pytest.warns(UserWarning, match="'share' has no unit, and is read as numbers in '%'"):
+        found = reader.transform(pd.DataFrame({"share": [0.12, 0.3]}))
+    assert found["share"].tolist() == [0.12, 0.3]
+
+
 def test_gaps_among_truth_values_of_new_rows_are_gaps():
     reader = WrittenNumbers().fit(pd.DataFrame({"new": [True, False, True]}))
     found = reader.transform(pd.DataFrame({"new": [False, None, True]}))["new"]

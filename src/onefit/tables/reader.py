@@ -30,6 +30,7 @@ from onefit.written import (
     read_as,
     read_numbers,
     refuse_nested,
+    units,
 )
 
 if TYPE_CHECKING:
@@ -212,6 +213,8 @@ class _Cells:
                 comma = found is not None and bool(found.comma)
                 if found is not None and found.comma is not None:
                     self.notes.append(f"{self.what} is read as numbers: {found.how}")
+            if unit and units(rest) == [""]:
+                self.notes.append(f"{self.what} has no unit, and is read as numbers in {unit!r}")
             values = np.array([read_as(one, comma, unit) for one in rest], dtype=float)
             needed = f"numbers in {unit!r}" if unit else "numbers"
         bad = np.flatnonzero(~gaps)[np.isnan(values)]
