@@ -195,6 +195,14 @@ def test_groups_stay_together(target):
     assert select(X, target, groups=GROUPS, cv=LeaveOneGroupOut()).n_splits_ == 10
 
 
+@pytest.mark.parametrize("loss", ["huber", "epsilon_insensitive"])
+def test_targets_of_different_sizes_have_widths_that_suit_each(loss):
+    sizes, one = np.array([1.0, 1e4]), X[:30, :1] + 0.1 * y[:30, None]
+    found = select(X[:30], one * sizes, loss=loss, kernels="linear", cv=3)
+    errors = np.abs(found.heldout_.predictions / sizes - one).mean(axis=0)
+    assert errors.max() < 0.5 * np.abs(one - one.mean()).mean()
+
+
 def test_groups_stay_together_with_outliers(robust):
     for train, test in robust.heldout_.folds:
         assert not set(GROUPS[train]) & set(GROUPS[test])

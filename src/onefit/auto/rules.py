@@ -275,10 +275,16 @@ def _with_further_lams(grid: dict[str, Any]) -> dict[str, Any]:
 
 
 def _thresholds(loss: str, y: Array) -> dict[str, Any]:
-    """Values of threshold or epsilon in units of a robust scale of y."""
-    scale = float(median_abs_deviation(y, axis=None, scale="normal")) or float(y.std())
+    """Values of threshold or epsilon in units of a robust scale of y.
+
+    Several targets have one epsilon, in units of the smallest scale, and a threshold each.
+    """
+    columns = y.reshape(len(y), -1)
+    scales = median_abs_deviation(columns, axis=0, scale="normal")
+    scales = np.where(scales > 0.0, scales, columns.std(axis=0))
+    scale = float(scales[scales > 0.0].min())
     if loss == "huber":
-        return {"loss__threshold": scale * np.array([0.3, 1.0, 3.0])}
+        return {"loss__threshold": scale * np.array([0.3, 1.0, 3.0]) if y.ndim == 1 else ["mad"]}
     if loss in ("epsilon_quadratic", "epsilon_insensitive"):
         return {"loss__epsilon": scale * np.array([0.03, 0.1, 0.3])}
     return {}
