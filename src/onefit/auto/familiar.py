@@ -68,12 +68,15 @@ class Unfamiliar:
     preparer : TablePreparer or another transformer, fitted to the training rows
     known : TrainingRows or None
         None if the model holds none.
+    learned : transformer or None
+        What the chosen model transforms prepared rows by.
     rows, odd : int
         Rows so far, and those of them with a note.
     """
 
     preparer: Any
     known: TrainingRows | None
+    learned: Any = None
     rows: int = 0
     odd: int = 0
     #: number of far rows, the largest ratio, and the place of the first
@@ -86,8 +89,10 @@ class Unfamiliar:
         notes: list[list[str]] = [[] for _ in range(X.shape[0])]
         novelty = None
         if self.known is not None:
-            encode = getattr(self.preparer, "encode", self.preparer.transform)
-            novelty = self.known.novelty(self.known.model._validate_X(encode(X), reset=False))
+            encoded = getattr(self.preparer, "encode", self.preparer.transform)(X)
+            if self.learned is not None:
+                encoded = self.learned.transform(encoded)
+            novelty = self.known.novelty(self.known.model._validate_X(encoded, reset=False))
             where = np.flatnonzero(novelty.far)
             for row in where:
                 notes[row].append("far from the training rows")

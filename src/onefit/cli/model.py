@@ -79,11 +79,12 @@ class Model:
     Attributes
     ----------
     pipeline : Pipeline
-        Steps "prepare" and "model".
+        Steps "prepare", for rows with a learned metric "rows", and "model".
     target : str
     training : dict or None
         For the intervals of a regression: ``y``, ``tests`` (the test rows of each split),
-        ``forward``, ``groups`` and ``sample_weight``.
+        ``forward``, ``groups``, ``sample_weight`` and, with a learned metric, the prepared rows
+        ``X``.
     reach, units : float or None; int
         See :class:`onefit.uncertainty.novelty.TrainingRows`.
     """
@@ -103,6 +104,16 @@ class Model:
     def estimator(self) -> Any:
         """The last step."""
         return self.pipeline.named_steps["model"]
+
+    @property
+    def learned(self) -> Any:
+        """What transforms prepared rows, or None."""
+        return self.pipeline.named_steps.get("rows")
+
+    def encode(self, rows: Any) -> Any:
+        """Rows that the preparer has read, as the last step takes them."""
+        Z = self.preparer.encode(rows)
+        return Z if self.learned is None else self.learned.transform(Z)
 
     @property
     def columns(self) -> list[str] | int:
@@ -126,14 +137,19 @@ class Model:
             return Folds.from_pairs(n, [(np.arange(test.min()), test) for test in tests])
         return Folds.from_removed(n, tests, tests, [True] * len(tests))
 
-    def interval(self, Z: Any, alpha: float) -> Any:
-        """Intervals of a regression for prepared rows, see :func:`onefit.predict_interval`."""
+    def interval(self, rows: Any, alpha: float) -> Any:
+        """Intervals of a regression for rows that the preparer has read.
+
+        See :func:`onefit.predict_interval`. A metric is learned again in every training part.
+        """
         from onefit.uncertainty import predict_interval
 
         training, model = self.training, self.estimator
         assert training is not None
+        X = model.X_fit_ if self.learned is None else training["X"]
         return predict_interval(
-            model, model.X_fit_, training["y"], Z, alpha, cv=self.folds,
+            model if self.learned is None else self.pipeline[1:], X, training["y"],
+            self.preparer.encode(rows), alpha, cv=self.folds,
             sample_weight=training["sample_weight"], groups=training["groups"],
         )  # fmt: skip
 
@@ -148,7 +164,7 @@ def save_model(auto: Any, path: Path, target: str) -> None:
     classes = is_classifier(estimator)
     pipeline = Pipeline(
         [
-            ("prepare", auto.pipeline_.named_steps["prepare"]),
+            *auto.pipeline_.steps[:-1],
             ("model", _without_spare_rows(estimator) if classes else estimator),
         ]
     )
@@ -172,6 +188,7 @@ def _training(auto: Any) -> dict[str, Any]:
         "forward": folds.is_forward,
         "groups": None if groups is None else np.unique(groups, return_inverse=True)[1],
         "sample_weight": data.sample_weight,
+        "X": data.X if "rows" in auto.pipeline_.named_steps else None,
     }
 
 

@@ -64,7 +64,7 @@ class Predictions:
     _truth: list[tuple[Array, Array]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self._unfamiliar = Unfamiliar(self.model.preparer, self.model.known)
+        self._unfamiliar = Unfamiliar(self.model.preparer, self.model.known, self.model.learned)
 
     def write(self, output: Path) -> None:
         """Write the predictions to a CSV or Parquet file."""
@@ -151,7 +151,7 @@ class Predictions:
         """Predictions for rows that the preparer has read."""
         import pandas as pd
 
-        Z, estimator = self.model.preparer.encode(rows), self.model.estimator
+        Z, estimator = self.model.encode(rows), self.model.estimator
         columns: dict[str, Any] = {"prediction": estimator.predict(Z)}
         if is_classifier(estimator):
             classes = estimator.classes_
@@ -163,7 +163,7 @@ class Predictions:
             values = np.asarray(values).reshape(rows.shape[0], -1)
             columns |= {f"{word}_{one}": values[:, i] for i, one in enumerate(classes)}
         elif has_intervals:
-            found = self.model.interval(Z, 1.0 - self.level)
+            found = self.model.interval(rows, 1.0 - self.level)
             columns |= {"lower": found.lower, "upper": found.upper}
         return pd.DataFrame(columns)
 

@@ -23,6 +23,7 @@ from onefit.cli.select import Selected
 from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts
 from onefit.report.words import Listing, comparison, headline, ranking, spent
+from onefit.search.pipeline_rows import as_kernel_search
 
 __all__ = ["as_json", "document", "show"]
 
@@ -33,7 +34,7 @@ MAX_RANKED = 10
 def show(found: Selected) -> None:
     """Print a selection on stdout."""
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
-    auto, facts, data = found.auto, Facts(found.auto.search_), found.data
+    auto, facts, data = found.auto, Facts(as_kernel_search(found.auto.search_)), found.data
     console.print(
         f"[bold]{escape(data['file'])}[/]: {data['rows']:,} rows, {data['columns']:,} columns, "
         f"target {escape(shortened(data['target']))}"
@@ -65,7 +66,7 @@ def _as_rich(listing: Listing) -> Table:
 
 def document(found: Selected) -> dict[str, Any]:
     """The winner, the ranking, the cost, and the reasons of all choices."""
-    auto, facts = found.auto, Facts(found.auto.search_)
+    auto, facts = found.auto, Facts(as_kernel_search(found.auto.search_))
     return {
         "onefit": __version__,
         "data": found.data,
