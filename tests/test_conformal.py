@@ -136,8 +136,9 @@ def test_local_widths_against_refits(loss, setting, weights):
     cv = KFold(5, shuffle=True, random_state=1)
     for method, splitter in (("cv+", cv), ("jackknife+", LeaveOneOut())):
         found = predict_interval(
-            model, X, y, X_new, 0.2, method, cv=cv, sample_weight=weights, width="local"
-        )
+            model, X, y, X_new, 0.2, method, sample_weight=weights, width="local",
+            cv=cv if method == "cv+" else None,
+        )  # fmt: skip
         expected = by_refits(model, splitter.split(X), 0.2, weights, weights)
         np.testing.assert_allclose((found.lower, found.upper), expected, atol=1e-5)
 

@@ -89,6 +89,30 @@ def test_against_finite_differences(task, parameters, order, options):
     assert compared >= 2
 
 
+@pytest.mark.parametrize("scaling", ["mean", "total"])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("loss", ["log", "squared_hinge"])
+def test_class_weights_against_finite_differences(loss, order, scaling):
+    """Mass that moves to a row brings the weight of its class with it."""
+    X, y = sample("classification", n=N, seed=1)
+    lam, weight = LAM * (N if scaling == "total" else 1), np.linspace(0.5, 2.0, N)
+    first, second = np.unique(y)
+    model = KernelClassifier(loss, gamma=0.5, lam=lam, scaling=scaling)
+    model.set_params(class_weight={first: 1.0, second: 5.0})
+    found = influence(model, X, y, order, sample_weight=weight)
+    rows = [np.flatnonzero(y == first)[0], np.flatnonzero(y == second)[0]]
+    for i in rows:
+        expected = differences(model, X, y, i, X, order, weight)
+        np.testing.assert_allclose(found[i], expected, atol=1e-5 * np.abs(expected).max())
+        point = (X[i], y[i])
+        beside = influence(model, X, y, order, sample_weight=weight, point=point)
+        np.testing.assert_allclose(beside, found[i], rtol=1e-8, atol=1e-11)
+    if order == 1:
+        squares = [differences(model, X, y, i, X, 1, weight) ** 2 for i in range(N)]
+        variance = asymptotic_variance(model, X, y, sample_weight=weight)
+        np.testing.assert_allclose(variance, np.average(squares, axis=0, weights=weight), rtol=1e-4)
+
+
 def test_jmlr_equation_8():
     """S^-1 ((y_i - f(x_i)) K_i - lam f), without an intercept."""
     X, y = sample("regression", n=N)
@@ -358,7 +382,7 @@ def test_the_mean_is_stable_if_no_row_is_far_off():
 
 def test_bad_input_of_cv_loo_stability():
     X, y = sample("regression", n=N)
-    with pytest.raises(ValueError, match="there are 2 of positive weight; it needs at least three"):
+    with pytest.raises(ValueError, match="at least three of positive weight, got 2"):
         cv_loo_stability(KernelRegressor(), X[:2], y[:2])
     with pytest.raises(ValueError, match="order must be a whole number of at least 1"):
         cv_loo_stability(KernelRegressor(), X, y, order=0)
@@ -430,7 +454,7 @@ def test_jmlr_figure_1():
 def test_a_fitted_search_stands_for_its_winner():
     X, y = sample("regression", n=N)
     search = KernelSearchCV(KernelRegressor(gamma=0.5), {"lam": [0.01, 0.1]}, cv=4)
-    with pytest.raises(ValueError, match="influence needs the winner of a search: fit the search"):
+    with pytest.raises(ValueError, match="influence needs a fitted search: fit the search"):
         influence(search, X, y)
     search.fit(X, y)
     np.testing.assert_array_equal(influence(search, X, y), influence(search.best_estimator_, X, y))

@@ -18,14 +18,20 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 from sklearn.metrics import root_mean_squared_error as rmse
-from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, cross_val_predict
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    LeaveOneOut,
+    cross_val_predict,
+)
 from sklearn.preprocessing import scale
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, select
 from onefit.losses import Expectile, Huber, Quantile
 from onefit.quantiles import neg_pinball_loss, pinball_loss
 from onefit.scoring import one_standard_error
-from onefit.uncertainty.score_interval import inflation, range_of, score_interval
+from onefit.uncertainty.score_interval import range_of, score_interval
 
 X, y = load_diabetes(return_X_y=True, scaled=False)
 X, y = scale(X)[:150], y[:150]
@@ -171,6 +177,35 @@ def test_groups_make_the_interval_wider():
     assert apart.standard_error > 2.0 * alike.standard_error
 
 
+@pytest.mark.parametrize(
+    "cv",
+    [
+        GroupShuffleSplit(40, test_size=0.25, random_state=0),  # every group in about ten splits
+        GroupKFold(5),
+        KFold(5, shuffle=True, random_state=0),  # ignores the groups
+    ],
+)
+@pytest.mark.parametrize("scoring", ["neg_mean_squared_error", "neg_max_error"])
+@pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
+def test_the_blocks_of_a_grouped_search_are_its_groups(cv, scoring):
+    """Standard error by leaving out one group at a time, whichever splits test its rows."""
+    draw = np.random.default_rng(0)
+    groups = np.repeat(np.arange(12), 3)
+    rows = draw.normal(size=(36, 2))
+    target = rows[:, 0] + draw.normal(size=12)[groups]
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=cv, scoring=scoring, aggregate="pooled")
+    search.fit(rows, target, groups=np.array([f"g{g}" for g in groups]))
+    held = search.heldout_
+    errors, group = np.abs(target[held.folds.rows] - held.values[:, 0]), groups[held.folds.rows]
+    score = {"neg_max_error": np.max, "neg_mean_squared_error": lambda e: np.mean(e**2)}[scoring]
+    left = np.array([score(errors[group != g]) for g in range(12)])
+    expected = np.sqrt(11 / 12 * np.square(left - left.mean()).sum())
+    assert search.headline_.standard_error == pytest.approx(expected, rel=1e-4)
+    if scoring == "neg_mean_squared_error":
+        table = search.cv_results_["se_test_score"]
+        assert table[search.best_index_] == pytest.approx(expected, rel=1e-4)
+
+
 def test_a_scorer_that_does_not_take_the_baseline():
     def own(estimator, rows, target):
         return -float(np.abs(estimator.predict(rows) - target).mean()) * estimator.lam
@@ -267,7 +302,6 @@ def test_intervals():
     assert above[0] < above[1] == 0.0
     assert np.isnan(score_interval((-np.inf, np.inf), np.nan, normal)).all()
     assert np.isnan(score_interval((-np.inf, np.inf), 1.0, normal[:1])).all()
-    assert inflation(100, 90.0) == pytest.approx(1 + 10 / 9)  # ten folds
 
 
 def test_a_few_rows_that_make_most_of_the_error_leave_fewer_degrees_of_freedom():
@@ -337,6 +371,19 @@ def test_the_best_label_is_the_baseline_of_a_metric_of_labels():
     search = searched(machine=KernelClassifier(), labels=labels, scoring="f1", cv=5)
     assert search.headline_.baseline == pytest.approx(1 / 3)  # always 1: precision 0.2, recall 1
     assert search.headline_.baseline_name == "always 1"
+
+
+def test_a_label_without_a_score_leaves_the_others_as_baselines():
+    """The precision of a class that is never predicted may be called undefined."""
+    labels = np.where(y > 150, "high", "low")  # "low" is the most frequent one
+
+    def precision(t, p):
+        return np.nan if not (p == "high").any() else np.mean(t[p == "high"] == "high")
+
+    search = KernelSearchCV(KernelClassifier(), GRID, cv=3, scoring=make_scorer(precision))
+    found = search.fit(X, labels).headline_
+    assert found.baseline_name == "always high"
+    assert found.baseline == pytest.approx(np.mean(labels == "high"))
 
 
 def test_pure_noise_does_not_beat_the_median():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
-from sklearn.model_selection import GroupKFold, KFold
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.features import Nystrom
@@ -80,6 +80,26 @@ def test_new_groups_are_compared_as_groups():
     assert found.units == 20
     assert found.expected == pytest.approx(10 / 21)
     assert novelty(search.best_estimator_, centre[20:]).far.all()
+
+
+@pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
+def test_splits_that_ignore_groups_leave_rows_as_units():
+    groups = np.arange(60) // 6
+    search = KernelSearchCV(KernelRegressor(), {"lam": [1.0]}, cv=KFold(4, shuffle=True))
+    assert novelty(search.fit(X, y, groups=groups), X_new).units == 60
+    search.set_params(cv=GroupKFold(4))
+    assert novelty(search.fit(X, y, groups=groups), X_new).units == 10
+
+
+def test_rows_left_out_around_a_row_are_not_its_neighbours():
+    """Leave-one-out with a gap on both sides, as for time series: no row is 3 or less away."""
+    Z = np.arange(30.0)[:, None]
+    splits = [(np.flatnonzero(np.abs(Z[:, 0] - i) > 3), np.array([i])) for i in range(30)]
+    search = KernelSearchCV(KernelRegressor(gamma=0.1), {"lam": [1.0]}, cv=splits)
+    search.set_params(scoring="neg_mean_squared_error").fit(Z, np.sin(Z[:, 0]))
+    assert novelty(search, Z).reach == pytest.approx(4.0)
+    plain = search.set_params(cv=LeaveOneOut()).fit(Z, np.sin(Z[:, 0]))
+    assert novelty(plain, Z).reach == pytest.approx(1.0)
 
 
 def test_equal_rows_do_not_make_all_others_far():

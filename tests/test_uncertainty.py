@@ -9,21 +9,22 @@ import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LinearRegression
-from sklearn.metrics import log_loss, make_scorer, mean_pinball_loss
+from sklearn.metrics import brier_score_loss, log_loss, make_scorer, mean_pinball_loss
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
     LeaveOneGroupOut,
     LeaveOneOut,
     StratifiedKFold,
+    TimeSeriesSplit,
 )
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.folds import Folds
-from onefit.losses import EpsilonQuadratic, Expectile, Huber
+from onefit.losses import EpsilonQuadratic, Expectile, Huber, Quantile
 from onefit.uncertainty import nested_cv, predict_interval
-from onefit.uncertainty.fold_models import leave_out
 from onefit.uncertainty.ranked import Ranked
 
 random = np.random.default_rng(0)
@@ -63,8 +64,8 @@ def by_refits(machine, cv, alpha, weight=None):
 @pytest.mark.parametrize("machine", MACHINES, ids=repr)
 def test_intervals_are_those_of_refits(machine):
     cv = KFold(4, shuffle=True, random_state=0)  # folds of two sizes
-    for method, folds in (("cv+", cv), ("jackknife+", LeaveOneOut())):
-        found = predict_interval(machine, X, y, X_new, 0.13, method, cv=4, random_state=0)
+    for method, folds, k in (("cv+", cv, 4), ("jackknife+", LeaveOneOut(), None)):
+        found = predict_interval(machine, X, y, X_new, 0.13, method, cv=k, random_state=0)
         low, high = by_refits(machine, folds, 0.13)
         np.testing.assert_allclose(found.lower, low, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(found.upper, high, rtol=1e-5, atol=1e-6)
@@ -76,12 +77,12 @@ def test_intervals_are_those_of_refits(machine):
 @pytest.mark.parametrize("machine", MACHINES, ids=repr)
 def test_weighted_intervals_are_those_of_refits(machine):
     weight = np.random.default_rng(1).uniform(0.2, 3.0, size=41)
-    for method, folds in (
-        ("cv+", KFold(4, shuffle=True, random_state=0)),
-        ("jackknife+", LeaveOneOut()),
+    for method, folds, k in (
+        ("cv+", KFold(4, shuffle=True, random_state=0), 4),
+        ("jackknife+", LeaveOneOut(), None),
     ):
         found = predict_interval(
-            machine, X, y, X_new, 0.13, method, cv=4, random_state=0, sample_weight=weight
+            machine, X, y, X_new, 0.13, method, cv=k, random_state=0, sample_weight=weight
         )
         low, high = by_refits(machine, folds, 0.13, weight)
         np.testing.assert_allclose(found.lower, low, rtol=1e-5, atol=1e-6)
@@ -112,19 +113,34 @@ def test_a_weight_is_a_number_of_rows(machine):
 
 
 @pytest.mark.parametrize("options", [{}, {"loss": Huber(0.3)}])
-def test_machines_of_every_split(options):
-    """Coefficients and intercepts, splits that keep less than they remove among them."""
+def test_splits_of_any_size(options):
+    """Some keep less than they remove, and some rows are tested by several."""
     machine = KernelRegressor(gamma=0.5, lam=1e-3, **options)
-    problem = machine._prepare(X, y, None)
-    folds = Folds.from_pairs(
-        41, [(np.arange(10), np.arange(10, 41)), (np.arange(30), np.arange(30, 41))]
-    )
-    (left,) = leave_out(problem, folds, 1e-3)
-    for k, (train, _) in enumerate(folds):
+    splits = [(np.arange(5, 15), np.arange(15, 41)), (np.arange(2, 30), np.r_[0, 1, 30:41])]
+    found = predict_interval(machine, X, y, X_new, 0.2, cv=splits)
+    ends, weight = [], []
+    for train, test in splits:
         fitted = clone(machine).fit(X[train], y[train])
-        np.testing.assert_allclose(left.a[train, k], fitted.dual_coef_, rtol=1e-5, atol=1e-7)
-        np.testing.assert_allclose(left.b[k], fitted.intercept_, rtol=1e-6)
-        assert (left.a[folds.removed[k], k] == 0).all()
+        residual = np.abs(y[test] - fitted.predict(X[test]))[:, None]
+        ends.append([residual - fitted.predict(X_new), residual + fitted.predict(X_new)])
+        weight.append(np.where(test >= 30, 0.5, 1.0))
+    weight = np.concatenate(weight)
+    for side, expected in zip(zip(*ends, strict=True), (-found.lower, found.upper), strict=True):
+        for column, value in zip(np.concatenate(side).T, expected, strict=True):
+            order = np.argsort(column)
+            rank = np.searchsorted(np.cumsum(weight[order]), 0.8 * (weight.sum() + 1) - 1e-9)
+            assert value == pytest.approx(column[order][rank], rel=1e-5)
+
+
+def test_a_split_whose_training_rows_have_no_weight_is_left_out():
+    """As if the first rows, on which a split in the order of time trains, were not there."""
+    weight = np.where(np.arange(41) < 11, 0.0, 1.0)
+    forward = TimeSeriesSplit(3, test_size=10)
+    found = predict_interval(MACHINES[0], X, y, X_new, 0.2, cv=forward, sample_weight=weight)
+    rows = TimeSeriesSplit(2, test_size=10)
+    expected = predict_interval(MACHINES[0], X[11:], y[11:], X_new, 0.2, cv=rows)
+    assert found.units == expected.units == 20
+    np.testing.assert_allclose(found.upper, expected.upper, rtol=1e-7)
 
 
 def test_several_targets_groups_and_precomputed_kernels():
@@ -160,6 +176,27 @@ def test_a_search_stands_for_its_winner():
     found = predict_interval(search, X, y, X_new)
     winner = predict_interval(KernelRegressor(**search.best_params_), X, y, X_new, cv=KFold(3))
     np.testing.assert_array_equal(found.lower, winner.lower)
+
+
+def test_an_interval_that_would_be_empty_is_a_point():
+    """With alpha above one half the ranked ends of several models may lie on the wrong sides."""
+    for method in ("cv+", "jackknife+"):
+        found = predict_interval(KernelRegressor(gamma=5.0, lam=1e-6), X, y, X_new, 0.97, method)
+        assert (found.lower <= found.upper).all()
+    assert (found.lower == found.upper).any()
+
+
+def test_the_weights_of_a_search_are_used():
+    weight, plain = np.arange(41) % 3 + 0.5, KernelRegressor()
+    steps = Pipeline([("same", FunctionTransformer()), ("kernel", plain)])
+    for model, lam in ((plain, "lam"), (steps, "kernel__lam")):
+        search = KernelSearchCV(model, {lam: [1e-3, 1e-2]}, cv=3)
+        search.fit(X, y, sample_weight=weight)
+        found = predict_interval(search, X, y, X_new)
+        np.testing.assert_allclose(found.prediction, search.predict(X_new), rtol=1e-8)
+        given = predict_interval(search, X, y, X_new, sample_weight=weight)
+        np.testing.assert_array_equal(found.upper, given.upper)
+        assert found.units == pytest.approx(weight.sum())
 
 
 def coverage(method, alpha, repetitions, n=59, options=None):
@@ -206,6 +243,8 @@ def test_coverage_over_many_samples(options, repetitions):
         ({"sample_weight": np.full(41, 0.1)}, "0.1961, or more rows .with sample_weight"),
         ({"sample_weight": -np.ones(41)}, "must not be negative"),
         ({"cv": [(np.arange(41), np.arange(5))]}, "tests rows it trains on"),
+        ({"cv": 4, "method": "jackknife+"}, "cv is for method='cv\\+'"),
+        ({"cv": TimeSeriesSplit(4), "method": "full"}, "cv is for method='cv\\+'"),
         ({"estimator": KernelClassifier()}, "predict_interval is for regressors"),
         ({"estimator": LinearRegression()}, "needs a KernelRegressor"),
     ],
@@ -408,6 +447,10 @@ def test_weights_reach_the_searches_of_the_parts():
     options = {"cv": 3, "repeats": 1, "loss": lambda a, b: np.minimum(np.abs(a - b), 1.0)}
     weighted = nested_cv(search, X, y, sample_weight=weight, **options)
     assert weighted.error < nested_cv(search, X, y, **options).error
+    plain = KernelRegressor(gamma=0.5, lam=1e-2)
+    steps = Pipeline([("same", FunctionTransformer()), ("kernel", plain)])
+    one, other = (nested_cv(each, X, y, sample_weight=weight, **options) for each in (plain, steps))
+    assert one.error == pytest.approx(other.error)
 
 
 def balanced(y, labels):
@@ -453,22 +496,41 @@ def test_nested_cv_is_of_the_scoring_of_the_search(scoring, name, loss):
     assert found.standard_error == pytest.approx(expected.standard_error)
 
 
-def test_nested_cv_of_probabilities_and_of_levels():
-    machine, grid = KernelClassifier("log"), {"lam": [1e-3]}
-    search = KernelSearchCV(machine, grid, cv=3, scoring="neg_log_loss")
-    found = nested_cv(search, X, BINARY, cv=3, repeats=1)
-    assert found.loss == "log"
+@pytest.mark.parametrize(
+    ("scoring", "name", "metric"),
+    [("neg_log_loss", "log", log_loss), ("neg_brier_score", "brier", brier_score_loss)],
+)
+def test_nested_cv_of_probabilities(scoring, name, metric):
+    target = (BINARY == "low").astype(int)
+    search = KernelSearchCV(KernelClassifier("log"), {"lam": [1e-3]}, cv=3, scoring=scoring)
+    found = nested_cv(search, X, target, cv=3, repeats=1)
+    assert found.loss == name
     folds = StratifiedKFold(
         3, shuffle=True, random_state=np.random.RandomState(0).randint(2**31 - 1)
     )
     errors = []
-    for train, test in folds.split(X, BINARY):
-        proba = clone(search).fit(X[train], BINARY[train]).predict_proba(X[test])
-        errors.append(log_loss(BINARY[test], proba))
+    for train, test in folds.split(X, target):
+        proba = clone(search).fit(X[train], target[train]).predict_proba(X[test])
+        errors.append(metric(target[test], proba[:, 1]))
     np.testing.assert_allclose(found.outside[0], errors)
+
+
+def test_nested_cv_of_levels():
+    grid = {"lam": [1e-3]}
     levels = KernelRegressor(Expectile([0.2, 0.8]))
     found = nested_cv(KernelSearchCV(levels, grid, cv=3), X, y, cv=3, repeats=1)
     assert found.loss == "expectile"
+
+
+@pytest.mark.parametrize("loss", [Quantile([0.2, 0.8]), Expectile([0.2, 0.8])])
+def test_nested_cv_of_levels_in_a_pipeline(loss):
+    plain, grid = KernelRegressor(loss, gamma=0.5), {"lam": [1e-3]}
+    steps = Pipeline([("same", FunctionTransformer()), ("kernel", plain)])
+    expected = nested_cv(KernelSearchCV(plain, grid, cv=3), X, y, cv=3, repeats=1)
+    inside = KernelSearchCV(steps, {"kernel__lam": [1e-3]}, cv=3)
+    for search in (inside, clone(steps).set_params(kernel__lam=1e-3)):
+        found = nested_cv(search, X, y, cv=3, repeats=1)
+        assert (found.loss, found.error) == (expected.loss, pytest.approx(expected.error))
 
 
 def test_nested_cv_refuses_what_is_no_mean_over_rows():
@@ -483,6 +545,8 @@ def test_what_nested_cv_does_not_take():
         nested_cv(KernelRegressor(), X, y, weights=y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         nested_cv(KernelRegressor(), X, y, sample_weight=y[:-1])
+    with pytest.raises(ValueError, match="fold of a single row"):
+        nested_cv(KernelRegressor(), X[:5], y[:5], cv=4)
     search = KernelSearchCV(KernelRegressor(), {}, cv=list(KFold(3).split(X)))
     with pytest.raises(ValueError, match="an int or a splitter"):
         nested_cv(search, X, y)

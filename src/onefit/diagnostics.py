@@ -1,4 +1,4 @@
-"""Influence functions of a kernel model: what each training point does to each prediction.
+"""Influence functions of a kernel model: the effect of each training point on each prediction.
 
 The influence function of order k at the point z_i is the k-th derivative, at eps = 0, of the
 model trained on (1 - eps) P_n + eps Delta_{z_i} (Debruyne, Hubert and Suykens, JMLR 2008,
@@ -7,8 +7,8 @@ mass, of one more copy of z_i on the prediction at x: large values mark leverage
 with a loss of unbounded derivative, outliers. The point need not be in the sample: a row of weight
 zero does not change the fit, but mass can be moved to it.
 
-Their section 2.2 reads two more things off it. The von Mises expansion T(P_n) - T(P) = (1/n) sum_i
-IF(z_i; T, P) + ... makes sqrt(n) (T(P_n) - T(P)) asymptotically normal with variance
+Their section 2.2 derives two more quantities from it. The von Mises expansion T(P_n) - T(P) =
+(1/n) sum_i IF(z_i; T, P) + ... makes sqrt(n) (T(P_n) - T(P)) asymptotically normal with variance
 
     ASV(T, P) = integral IF(z; T, P)^2 dP(z),
 
@@ -23,7 +23,7 @@ sample, whose influence is not bounded, has neither.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import factorial
+from math import comb, factorial
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ from onefit.criteria import InfluenceLoo, LeaveOneOut
 from onefit.criteria.evidence import Evidence, positive
 from onefit.criteria.pointwise import Pointwise
 from onefit.estimators._base import KernelEstimator
-from onefit.estimators.accepted import check_accepted, check_exact_kernel, unwrap
+from onefit.estimators.accepted import best_estimator_of, check_accepted, check_exact_kernel
 from onefit.heldout.series import Operator, check_order
 from onefit.kernels import Geometry
 from onefit.problem import Problem
@@ -65,8 +65,8 @@ def influence(
         Its parameters are used (for a search, those of the winner); it is not changed.
     X, y : training rows and targets
     order : int, default=1
-        Order of the derivative; 1 or 2 for the losses "log" and "logistic". A width of "mad" counts
-        as given.
+        Order of the derivative; 1 or 2 for the losses "log" and "logistic". A width of "mad" and
+        class weights of "balanced" are held at their values in the sample.
     at : array of shape (m, d), default=None
         Where to evaluate (kernel values against X when the kernel is precomputed); the training
         rows by default.
@@ -95,7 +95,7 @@ def influence(
     >>> influence(KernelRegressor(lam=1e-2), X, y, point=([2.5], 10.0)).shape
     (40,)
     """
-    model = _model_of(estimator)
+    model = _model_of(estimator, "influence")
     check_exact_kernel(model, "influence", "pass a model with approximation=None")
     if point is None:
         problem = model._prepare(X, y, sample_weight)
@@ -112,26 +112,23 @@ def influence(
     if at is not None:
         at = model._validate_X(at, reset=False)
         K_at = model.kernel_.matrix(Geometry(at, model.X_fit_, keep=False))
+    k = _relative_class_weights(model, problem)
     values = [
-        _of_target(Operator(problem, model.lam, j, u), order, K_at, point is not None)
+        _of_target(Operator(problem, model.lam, j, u), order, K_at, k, point is not None)
         for j, u in enumerate(solution.u.T)
     ]
     return values[0] if len(values) == 1 else np.stack(values, axis=-1)
 
 
-def _model_of(estimator: Any) -> Any:
-    """A fresh model with the parameters of ``estimator``, or of a search's winner."""
-    if hasattr(estimator, "param_grid") and not hasattr(estimator, "best_estimator_"):
-        raise ValueError(
-            "influence needs the winner of a search: fit the search first, with refit=True"
-        )
-    estimator = unwrap(getattr(estimator, "best_estimator_", estimator))
-    check_accepted(estimator, "influence")
+def _model_of(estimator: Any, caller: str) -> Any:
+    """A fresh model with the parameters of ``estimator``, or of the winner of a search."""
+    estimator = best_estimator_of(estimator, caller)
+    check_accepted(estimator, caller)
     return clone(estimator)
 
 
 def _with_point(model: KernelEstimator, X: Any, y: Any, sample_weight: Any, point: Any) -> Problem:
-    """The problem with one row more, of weight zero: it changes nothing, and is in K."""
+    """The problem with one more row, of weight zero: it is in K, but does not change the fit."""
     if model.spec().precomputed:
         raise ValueError(
             "point=(x, y) needs the kernel of a new row and itself, which a precomputed kernel "
@@ -156,21 +153,46 @@ def _one_row(model: Any, x: Any) -> Any:
     return np.asarray(x, dtype=np.float64).reshape(1, -1) if model.spec().needs_vectors else [x]
 
 
-def _of_target(operator: Operator, order: int, K_at: Array, added: bool) -> Array:
+def _relative_class_weights(model: KernelEstimator, problem: Problem) -> Array:
+    """The class weight of every row, over the mean class weight of the sample."""
+    if not is_classifier(model):
+        return np.ones(problem.n)
+    weights = model.class_weight_[model._codes]
+    return np.asarray(weights * (problem.s / weights).sum() / problem.s.sum())
+
+
+def _of_target(operator: Operator, order: int, K_at: Array, k: Array, added: bool) -> Array:
+    """The influence of each row, or of the last one, on one target at the rows of K_at.
+
+    Class weights multiply the losses. With k the weight of the class of z_i over the mean weight,
+    the share eps of P that moves to z_i is the share e = k eps / (1 + (k - 1) eps) of the weighted
+    losses, whose total mean scaling keeps at one. A term T_j e^j of the series in e therefore adds
+    C(r - 1, j - 1) k^j (1 - k)^(r - j) T_j to the term of order r in eps. Under total scaling the
+    weights are linear in eps, and k eps is added to that of z_i.
+    """
     total, n = float(operator.w.sum()), operator.y.size
-    change = -np.repeat(operator.w[:, None], 1 if added else n, axis=1)
+    rows = np.array([n - 1]) if added else np.arange(n)
+    k = k[rows]
     if added:
         # the row that was added has no weight, but the mass moves to it
-        y, u, last = operator.y[-1:], operator.u[-1:], slice(n - 1, n)
-        operator.g[last] = operator.loss.gradient(y, u)
-        operator.d[last] = operator.loss.curvature(y, u)
-        change[-1] += total
-    else:
-        change[np.diag_indices_from(change)] += total
-    before = operator.terms(change, order - 1)
-    a, b = operator.coefficients(operator.source(change, before))
-    at = linalg.matmul(np.ascontiguousarray(K_at), np.asfortranarray(a)) + b
-    return np.asarray(factorial(order) * (at[:, 0] if added else at.T))
+        operator.g[rows] = operator.loss.gradient(operator.y[rows], operator.u[rows])
+        operator.d[rows] = operator.loss.curvature(operator.y[rows], operator.u[rows])
+    of_total = operator.problem.scaling == "total"
+    change = -np.repeat(operator.w[:, None], rows.size, axis=1)
+    change[rows, np.arange(rows.size)] += total * k if of_total else total
+    if of_total:
+        k = np.ones(rows.size)
+    terms: list[Array] = []
+    found = np.zeros((len(K_at), rows.size))
+    for j in range(1, order + 1):
+        a, b = operator.coefficients(operator.source(change, terms))
+        share = comb(order - 1, j - 1) * k**j * (1.0 - k) ** (order - j)
+        if share.any():
+            at = linalg.matmul(np.ascontiguousarray(K_at), np.asfortranarray(a)) + b
+            found += share * at
+        if j < order:
+            terms.append(operator.problem.K.matmul(np.asfortranarray(a)) + b)
+    return np.asarray(factorial(order) * (found[:, 0] if added else found.T))
 
 
 def asymptotic_variance(
@@ -178,11 +200,11 @@ def asymptotic_variance(
 ) -> Array:
     """The asymptotic variance of each prediction: the mean square of its influence function.
 
-    sqrt(n) times the difference between the prediction of n rows and that of all rows there are
-    tends to a normal variable of this variance, hence ``np.sqrt(asymptotic_variance(...) / n)`` is
-    a standard error. Both models have the kernel and the lam of the estimator (in mean scaling):
-    how far the penalty holds them from the truth is not in it. The integral is taken over the
-    sample itself, P = P_n, weighted where it is.
+    sqrt(n) times the difference between the prediction from n rows and that from the whole
+    population tends to a normal variable of this variance, hence
+    ``np.sqrt(asymptotic_variance(...) / n)`` is a standard error. Both models have the kernel and
+    the lam of the estimator (in mean scaling), so that the bias by the penalty is not included. The
+    integral is over the sample, P = P_n, with its weights.
 
     Parameters
     ----------
@@ -195,8 +217,8 @@ def asymptotic_variance(
 
     Examples
     --------
-    A penalty so large that the intercept alone is left is the mean of y, whose asymptotic variance
-    is the variance of y:
+    With a very large penalty the model is the mean of y, whose asymptotic variance is the variance
+    of y:
 
     >>> import numpy as np
     >>> from onefit import KernelRegressor
@@ -207,7 +229,7 @@ def asymptotic_variance(
     array([4.666667])
     """
     squares = influence(estimator, X, y, at=at, sample_weight=sample_weight) ** 2
-    _, _, s = _model_of(estimator)._check_data(X, y, sample_weight)
+    s = check_weights(sample_weight, np.empty((len(squares), 1)))
     return np.asarray(np.tensordot(s / s.sum(), squares, axes=1))
 
 
@@ -221,7 +243,7 @@ def cv_loo_stability(
 ) -> float:
     """The largest change of any row's loss when that row is left out: equation 2 at this n.
 
-    A model is CV_loo-stable if it vanishes as n grows, with lam as it is (in mean scaling).
+    A model is CV_loo-stable if it vanishes as n grows with lam fixed (in mean scaling).
 
     Parameters
     ----------
@@ -232,7 +254,7 @@ def cv_loo_stability(
         "squared", "absolute", "zero_one", "negative_margin" or "hinge". None is the absolute value,
         or the model's own loss if that is one of margins or of a level.
     order : int, default=None
-        Number of terms of the influence series, with its tail, that leave-one-out is taken from;
+        Number of terms of the influence series (with its tail) that approximates leave-one-out;
         None leaves rows out exactly.
     sample_weight : array of shape (n,), default=None
         Rows of weight zero are ignored.
@@ -251,12 +273,12 @@ def cv_loo_stability(
     >>> cv_loo_stability(squared, X, y) > 5 * cv_loo_stability(robust, X, y)
     True
     """
-    model = _model_of(estimator)
+    model = _model_of(estimator, "cv_loo_stability")
     problem = positive(model._prepare(X, y, sample_weight))
     if problem.n < 3:
         raise ValueError(
-            f"cv_loo_stability leaves out one row after the other, and there are {problem.n} of "
-            "positive weight; it needs at least three"
+            f"cv_loo_stability leaves out one row at a time and needs at least three of positive "
+            f"weight, got {problem.n}"
         )
     series = InfluenceLoo(loss=loss)
     if order is not None:

@@ -138,11 +138,11 @@ class Folds:
         ]
 
     def among(self, rows: Indices) -> Folds:
-        """The splits of ``rows`` alone, renumbered, without those that test none of them."""
+        """The splits of ``rows`` alone, renumbered, without those that test or train on none."""
         place = np.full(self.n, -1, dtype=np.intp)
         place[rows] = np.arange(rows.size)
         both = [(place[a], place[b]) for a, b in self]
-        kept = [(a[a >= 0], b[b >= 0]) for a, b in both if (b >= 0).any()]
+        kept = [(a[a >= 0], b[b >= 0]) for a, b in both if (a >= 0).any() and (b >= 0).any()]
         return Folds.from_pairs(rows.size, kept)
 
     def without(self, rows: Indices) -> Folds:

@@ -1,16 +1,15 @@
 """Several quantiles of one target: pinball loss, crossing curves, and coverage.
 
-Models for several levels are fitted one by one, and nothing keeps a lower quantile below a higher
-one where data are few. Sorting the predictions of every row corrects that, and never increases the
-distance from the true quantiles (Chernozhukov, Fernandez-Val and Galichon, Econometrica
-2010, proposition 4).
+Models for several levels are fitted one by one, so that quantiles may cross where data are few.
+Sorting the predictions of every row corrects that, and never increases the distance from the true
+quantiles (Chernozhukov, Fernandez-Val and Galichon, Econometrica 2010, proposition 4).
 
-**What lies between two of them.** A flexible curve for a level far from 0.5 is drawn by the few
-rows beyond it, and bends towards them: of new rows, more lie beyond it than the level says, however
-narrow the rounded corner is (``benchmarks/quantiles.py`` has the numbers, of other models too).
-Held-out rows tell by how much. :func:`heldout_shift` moves every curve by a constant, so that the
-share of held-out targets below it is its level: the quantile of that level of the held-out
-residuals, which is also the constant with the least pinball loss on these rows.
+**Coverage.** A flexible curve for a level far from 0.5 depends on the few rows beyond it, and bends
+towards them: more new rows than the level says lie beyond it, however narrow the rounded corner is
+(``benchmarks/quantiles.py`` has the numbers, of other models too). Held-out rows show by how much.
+:func:`heldout_shift` moves every curve by a constant, so that the share of held-out targets below
+it is its level: the quantile of that level of the held-out residuals, which is also the constant
+with the least pinball loss on these rows.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Crossings(NamedTuple):
     share : float
         Of all rows.
     largest : float
-        The most by which one is above the next, in units of y; 0 if none is.
+        The largest difference by which one is above the next, in units of y; 0 if none is.
     """
 
     rows: NDArray[np.intp]
@@ -55,7 +54,7 @@ class Crossings(NamedTuple):
 
 
 def levels_of(estimator: Any) -> tuple[float, ...]:
-    """The levels of a model: none, one or several."""
+    """The levels of the loss of a model; empty for losses without."""
     found = getattr(named_loss(getattr(estimator, "loss", None)), "level", ())
     return tuple(np.atleast_1d(np.asarray(found, dtype=float)).tolist())
 
@@ -125,7 +124,7 @@ def pinball_losses(y: Any, predictions: Any, level: Any) -> Array:
 
 
 def heldout_shift(held: Any, level: Any) -> Array:
-    """Constants to add to the predictions of each level, so that its share of targets lies below.
+    """Constants that shift the predictions of each level to the coverage of that level.
 
     Parameters
     ----------
@@ -143,7 +142,7 @@ def heldout_shift(held: Any, level: Any) -> Array:
     >>> from onefit import KernelRegressor, heldout_predict
     >>> from onefit.losses import Quantile
     >>> X = np.random.default_rng(0).uniform(size=(100, 3))
-    >>> y = np.random.default_rng(1).normal(size=100)  # X says nothing, and a fit too much
+    >>> y = np.random.default_rng(1).normal(size=100)  # independent of X, and overfitted
     >>> model = KernelRegressor(Quantile([0.1, 0.9]), gamma=3.0, lam=1e-4)
     >>> held = heldout_predict(model, X, y)
     >>> moved = held.predictions + heldout_shift(held, [0.1, 0.9])

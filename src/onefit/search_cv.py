@@ -38,7 +38,7 @@ from onefit.search.pipeline_rows import PipelineRows, as_kernel_search
 from onefit.search.preprocess import is_wrapped
 from onefit.search.results import find_winner, tabulate, warn_of_failures
 from onefit.search.streamed import StreamedRows
-from onefit.uncertainty.headline import judge, pooled_errors, row_losses, warn_of_drift
+from onefit.uncertainty.headline import blocks_of, judge, row_losses, warn_of_drift
 
 Array = NDArray[Any]
 
@@ -269,8 +269,8 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         warn_of_failures(results)
         rivals = row_losses(rows.scoring, outcomes, metric)
         if self.aggregate == "pooled" and rivals is not None:
-            errors = pooled_errors(rivals, rows.attributes["folds_"], rows.grouped)
-            results.table[f"se_test_{metric}"] = errors
+            blocks = blocks_of(rows.attributes["folds_"], rows.attributes["groups_"])
+            results.table[f"se_test_{metric}"] = rivals.errors(blocks)
         fitted: dict[str, Any] = rows.attributes | {
             "cv_results_": results.table | rows.intervals(),
             "n_splits_": rows.sizes.size,
@@ -290,7 +290,8 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             # not plain: the winner's own columns, levels or pairs of classes
             model = setup.model if setup.plain else setup.model_of(best)
             given, scoring = rows.judged_by(best, held)
-            headline = judge(given, scoring, results, rivals, model, metric, best, held)
+            splits = results.scores[metric]
+            headline = judge(given, scoring, model, metric, held, splits, best, rivals)
             if headline is not None:
                 fitted["headline_"] = headline
             if headline is not None and self.aggregate == "mean":

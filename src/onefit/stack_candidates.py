@@ -28,11 +28,11 @@ from onefit.search.grid import CandidateModel, Job, candidate_models, jobs
 from onefit.search.preprocess import kernel_estimator
 from onefit.search_cv import KernelSearchCV
 
-__all__ = ["Candidates", "without"]
+__all__ = ["SearchCandidates", "without"]
 
 
 @dataclass(frozen=True)
-class Candidates:
+class SearchCandidates:
     """The candidates of one fitted search that have exact held-out predictions.
 
     Attributes
@@ -44,7 +44,7 @@ class Candidates:
     predictions : (n, q, C) array
         Held-out decision values.
     kernels : (C,) int array
-        Candidates with the same number differ in lam alone.
+        Those with the same number differ in lam alone.
     """
 
     search: Any
@@ -56,7 +56,7 @@ class Candidates:
     kernels: Array = field(repr=False)
 
     @classmethod
-    def of(cls, search: Any, X: Any, y: Any, params: dict[str, Any]) -> Candidates:
+    def of(cls, search: Any, X: Any, y: Any, params: dict[str, Any]) -> SearchCandidates:
         """The candidates of a fitted search; refuses those that cannot be averaged."""
         _check_search(search)
         if is_elsewhere(X):

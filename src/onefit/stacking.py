@@ -54,12 +54,10 @@ from onefit._types import Array
 from onefit._validation import check_choice, check_weights
 from onefit.estimators.stacked import StackedClassifier, StackedRegressor
 from onefit.scoring.aggregate import aggregate
-from onefit.scoring.row_losses import RowLosses
 from onefit.search.inputs import FitInputs, choosing_metric, resolve_scorers, route
 from onefit.search.preprocess import is_wrapped
-from onefit.search.results import Results
 from onefit.search.scorers import build_scoring
-from onefit.stack_candidates import Candidates, without
+from onefit.stack_candidates import SearchCandidates, without
 from onefit.stack_weights import stack_weights
 from onefit.uncertainty.headline import judge
 
@@ -165,7 +163,7 @@ def stack(
     groups = getattr(search, "groups_", None)
     given = {"sample_weight": sample_weight, "groups": groups}
     params = {name: one for name, one in given.items() if one is not None}
-    members = [Candidates.of(one, X, y, params) for one in (search, *further)]
+    members = [SearchCandidates.of(one, X, y, params) for one in (search, *further)]
     rows = _Rows.of(members, X, y, sample_weight, loss, random_state)
     found = rows.learn(members, nested)
     bounds = np.sum(
@@ -195,7 +193,13 @@ class _Rows:
 
     @classmethod
     def of(
-        cls, members: list[Candidates], X: Any, y: Any, weight: Any, loss: str, random_state: int
+        cls,
+        members: list[SearchCandidates],
+        X: Any,
+        y: Any,
+        weight: Any,
+        loss: str,
+        random_state: int,
     ) -> _Rows:
         folds = members[0].folds
         for one in members[1:]:
@@ -227,7 +231,7 @@ class _Rows:
         residuals = F - Y[:, :, None]
         return stack_weights(residuals, s, self.loss, self.random_state, self.kernels)
 
-    def learn(self, members: list[Candidates], nested: bool) -> Stack:
+    def learn(self, members: list[SearchCandidates], nested: bool) -> Stack:
         """Weights, and the predictions of the stack for rows that it was not learned from."""
         weights, crossfit = self.weights(self.F), np.empty_like(self.Y)
         for test in self.folds.test:
@@ -250,7 +254,7 @@ class _Rows:
             None if double is None else self._error(double),
         )
 
-    def _nested(self, members: list[Candidates]) -> Array:
+    def _nested(self, members: list[SearchCandidates]) -> Array:
         """Held-out predictions of a stack whose weights never saw the fold, nor did its models."""
         folds, found = self.folds, np.empty_like(self.Y)
         if len(folds) < 3:
@@ -297,13 +301,9 @@ def _with_stack(
     assert metric is not None
     splits = scoring.score(best, values[None])[metric]
     total = pooled.score(best, values[None])[metric][:, 0]
-    rivals = None
-    if metric in scoring.fast:
-        rivals = RowLosses.of(*scoring.fast[metric], [([0], values[None])], 1)
-    grouped = "groups" in params
-    given = FitInputs(scorers, X, y, params.get("sample_weight"), score_params, grouped)
-    results = Results({}, {metric: splits}, {})
-    headline = judge(given, scoring, results, rivals, best, metric, 0, held)
+    weight, groups = (params.get(name) for name in ("sample_weight", "groups"))
+    given = FitInputs(scorers, X, y, weight, score_params, groups)
+    headline = judge(given, scoring, best, metric, held, splits, 0, None)
     other = copy(search)
     other.best_estimator_, other.heldout_, other.stack_ = model, held, found
     sizes = np.diff(folds.offsets)

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 
-from onefit import KernelClassifier
+from onefit import KernelClassifier, KernelRegressor
 from onefit.columns.fit import fit
 from onefit.criteria import (
     CrossValidation,
@@ -107,6 +107,23 @@ def test_approximate_cross_validation_inside(make_problem, folds):
     expected = CrossValidation().at(problem, 0.1, folds, method) + second
     assert KernelStability().at(problem, 0.1, folds, method) == pytest.approx(expected)
     assert abs(KernelStability().at(problem, 0.1, folds) - expected) > 1e-8
+
+
+def test_rows_of_weight_zero_do_not_enter():
+    """Neither the stability nor the guard: 20 far rows would make the kernel near the identity."""
+    X = np.linspace(0.0, 1.0, 15)[:, None]
+    far = np.concatenate([X, 100.0 * np.arange(1.0, 21.0)[:, None]])
+    y = np.append(np.sin(5 * X[:, 0]), np.zeros(20))
+    weight = np.repeat([1.0, 0.0], [15, 20])
+    splits = [
+        (np.setdiff1d(np.arange(15), np.arange(k, 15, 3)), np.arange(k, 15, 3)) for k in range(3)
+    ]
+    model = KernelRegressor(gamma=3.0, lam=1e-2)
+    expected = KernelStability()(model, X, y[:15], cv=splits)
+    assert np.isfinite(expected)
+    assert KernelStability()(model, far, y, sample_weight=weight, cv=splits) == pytest.approx(
+        expected
+    )
 
 
 @pytest.mark.parametrize("eta", [-1.0, np.nan, np.inf, "1", True])

@@ -20,7 +20,7 @@ from sklearn.model_selection import (
 )
 
 from onefit import KernelClassifier, KernelSearchCV
-from onefit.decide import MinimumCostClassifier
+from onefit.decide import MinimumCostClassifier, neyman_pearson
 from onefit.decide.cost import cost_matrix
 from onefit.decide.threshold import _rank
 
@@ -128,6 +128,14 @@ def test_false_alarms_are_bounded(search, confidence):
     labels = found.predict(X)
     values = search.best_estimator_.decision_function(X)
     np.testing.assert_array_equal(labels == "yes", values >= found.threshold)
+
+
+def test_a_rate_that_is_a_whole_number_of_rows_is_reached(search):
+    """0.29 * 100 is 28.999999999999996, and 29 of 100 rows are not above 0.29."""
+    assert _rank(100, 0.29, None) == 71
+    held = search.heldout_
+    with pytest.raises(ValueError, match="no split tests a row of the first class"):
+        neyman_pearson(search.best_estimator_, replace(held, targets=np.full(200, "yes")))
 
 
 def test_the_bound_holds_on_new_rows():

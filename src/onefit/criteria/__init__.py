@@ -19,7 +19,7 @@ name                  losses                 cost            what it is
                                                              kernel's parameters
 "gacv"                smoothed hinge         L fits          Wahba, Lin and Zhang's GACV
 "span"                hinges                 L fits          the span rule of Chapelle et al.
-"sv_count"            hinges                 L fits          part of support vectors
+"sv_count"            hinges                 L fits          share of support vectors
 "radius_margin"       squared hinge          L fits, L       R^2 |w|^2 / n, radius over margin
                                              balls
 ====================  =====================  ==============  ====================================
@@ -27,8 +27,8 @@ name                  losses                 cost            what it is
 The eigenvalue-perturbation criterion "EP" of the papers' tables is not included: none of the papers
 defines it.
 
-Sample weights count in every mean; rows of weight zero do not enter. Several targets, or classes
-one against the rest, are averaged.
+Means over rows are weighted by sample weights; rows of weight zero are left out. Several targets,
+or classes one against the rest, are averaged.
 """
 
 from __future__ import annotations

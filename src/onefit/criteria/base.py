@@ -38,11 +38,11 @@ class Criterion(ABC):
     ----------
     name : str
     losses : tuple of str, or None
-        Names of the only losses it fits.
+        Names of the losses that it is defined for; None for any loss.
     features : {"any", "squared", ""}
-        Losses for which it can be had from features instead of the kernel matrix.
+        Losses for which it can be computed from features instead of the kernel matrix.
     uses_folds : bool
-        Whether it looks at the held-out values of the folds.
+        Whether it needs the held-out values of the folds.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Criterion(ABC):
     def __call__(
         self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, cv: Any = 5
     ) -> float:
-        """The value for one estimator, as a search has it for a candidate.
+        """The value for one estimator, equal to that of a candidate in a search.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class Criterion(ABC):
         Returns
         -------
         float
-            +inf, with a warning that says why, where the criterion refuses the kernel matrix.
+            +inf, with a warning that gives the reason, if the criterion refuses the kernel matrix.
         """
         model = clone(estimator)
         problem = model._prepare(X, y, sample_weight)
@@ -110,9 +110,9 @@ class Criterion(ABC):
         folds : Folds, default=None
             For criteria that use them.
         method : HeldOutMethod, default=None
-            For the held-out values of the folds; an exact one by default.
+            Method for the held-out values of the folds; an exact one by default.
         kernel : Kernel, default=None
-            For criteria of its parameters.
+            For criteria that use its parameters.
         """
         self.check(problem)
         return self.prepare(self._alone(problem, lam, kernel, folds, method))(0)
@@ -137,11 +137,11 @@ class Criterion(ABC):
         return Evidence(problem, kernel, (lam,), held)
 
     def check(self, problem: Problem) -> None:
-        """Refuse, before any work, a loss that the criterion does not fit."""
+        """Refuse, before any work, a loss that the criterion is not defined for."""
         check_loss(problem, self.name, self.losses)
 
     def check_features(self, problem: Problem) -> None:
-        """Refuse, before any work, what features instead of the kernel matrix do not give."""
+        """Refuse, before any work, features if the criterion needs the kernel matrix."""
         if self.features == "any" or (self.features == "squared" and problem.quadratic):
             return
         why = (
@@ -150,21 +150,21 @@ class Criterion(ABC):
             else "needs the whole kernel matrix"
         )
         raise ValueError(
-            f"criterion {self.name!r} {why}, which an approximation does not have; use 'cv', or "
+            f"criterion {self.name!r} {why}, which an approximation does not provide; use 'cv', or "
             "for the squared loss 'gcv', 'cv_hat', 'loo' or 'influence_loo'"
         )
 
     @abstractmethod
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        """Do what the lambdas share; return the value at the i-th lambda."""
+        """Compute what the lambdas share; return a function from i to the value at lambda i."""
 
     def evaluate(self, evidence: Evidence) -> tuple[Array, list[str]]:
-        """One value per lambda, the smaller the better, and one reason, empty where all is well."""
+        """Values of the lambdas, the smaller the better, and reasons for infinite ones."""
         self.check(evidence.problem)
         size = len(evidence.lams)
         values, reasons = np.full(size, np.inf), [""] * size
         whole = evidence.problem.K.features is None
-        reason = near_identity(evidence.problem.K) if self.guard and whole else ""
+        reason = near_identity(evidence.positive.K) if self.guard and whole else ""
         if reason:
             return values, [reason] * size
         try:
@@ -196,22 +196,17 @@ class OfSolution(Criterion):
         """The value; all weights are positive."""
 
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        path = evidence.solutions
-
-        def value_at(i: int) -> float:
-            lam = evidence.lams[i]
-            return self.of_solution(path.problem, lam, path.at(lam))
-
-        return value_at
+        problem, lams = evidence.positive, evidence.lams
+        return lambda i: self.of_solution(problem, lams[i], evidence.solution(i))
 
 
 @dataclass(frozen=True)
 class ByRow(Criterion):
-    """A mean over rows of a loss of leave-one-out predictions, for the squared loss at least.
+    """A mean over rows of a loss of leave-one-out predictions, at least for the squared loss.
 
-    With features instead of the kernel matrix the hat matrices behind these predictions are known
-    from sums over all rows (onefit.features.leave_one). Each row is then judged by itself, in
-    memory or as it is streamed (onefit.criteria.streamed).
+    With features instead of the kernel matrix the hat matrices of these predictions follow from
+    sums over all rows (onefit.features.leave_one), in memory or streamed
+    (onefit.criteria.streamed).
 
     Parameters
     ----------
@@ -224,7 +219,7 @@ class ByRow(Criterion):
 
     @abstractmethod
     def predictions(self, spectrum: HatSpectrum, lam: float) -> Array:
-        """The (n, q) leave-one-out predictions as the criterion has them; for the squared loss."""
+        """The (n, q) leave-one-out predictions of the criterion, for the squared loss."""
 
     def measure(self, problem: Problem) -> Pointwise:
         """The pointwise loss of these predictions."""
@@ -242,7 +237,7 @@ class ByRow(Criterion):
 
 
 def check_loss(problem: Problem, name: str, losses: tuple[str, ...] | None) -> None:
-    """Refuse a loss that is not among the fitting ones, and say which criteria would fit it."""
+    """Refuse a loss that is not listed, and name criteria that are defined for it."""
     if losses is None or problem.loss.name in losses:
         return
     hinges = ("smoothed_hinge", "squared_hinge")
@@ -261,7 +256,7 @@ def check_loss(problem: Problem, name: str, losses: tuple[str, ...] | None) -> N
 
 
 def exact_method(problem: Problem) -> HeldOutMethod:
-    """The exact method for the loss."""
+    """An exact held-out method for the loss."""
     return METHODS["eigen" if problem.quadratic else "exact"]()
 
 

@@ -3,8 +3,8 @@
     CV = (1/k) sum_k (1/|S_k|) sum_{i in S_k} ell(y_i, u_i^(-k)),
 
 u^(-k) the model without the fold S_k (ICML 2014, section 2; ECML 2014, section 3). Nearly
-unbiased for the error at the size of the training parts; its variance is what the other criteria
-fight. Cost: that of the method, about one fit. When to use: by default.
+unbiased for the error at the size of the training parts; the other criteria reduce its variance.
+Cost: that of the method, about one fit. When to use: by default.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class CrossValidation(Criterion):
     ----------
     loss : str, callable or None, default=None
         "squared", "absolute", "zero_one", "negative_margin" or "hinge".
-        What to judge by; None is the model's own loss.
+        The loss of a row; None is the model's own loss.
     """
 
     loss: str | Pointwise | None = None

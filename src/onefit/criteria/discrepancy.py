@@ -38,8 +38,8 @@ nothing better is known than truth and series each being near the full fit:
     |u_delta^(-S) - series| <= kappa / (lam t) (1 + (1 - q^r) / (1 - q))        in any case.
 
 For 2 lam delta t >= kappa, which is q <= 1/3, the first is within the second term of what is
-printed. Like all bounds made before the fit they are wide. A bound of each fold's own values, rows
-that move included, comes with ``method="limit"``; ``method="exact"`` needs none.
+printed. Like all bounds made before the fit they are wide. ``method="limit"`` bounds the error of
+each fold's own values, rows that move included; ``method="exact"`` needs no bound.
 """
 
 from __future__ import annotations
@@ -91,10 +91,10 @@ def bifcv_lipschitz_bound(
     kappa: float = 1.0,
     rows_move: bool = True,
 ) -> float:
-    """What Theorem 2 can promise for losses that are Lipschitz with constant 1 in the prediction.
+    """A bound that holds, for losses that are Lipschitz with constant 1 in the prediction.
 
     It bounds the difference of any single held-out value, and so that of the mean of a loss such as
-    the hinge or the absolute value. It says nothing about the error rate. Without an intercept.
+    the hinge or the absolute value. It does not hold for the error rate. Without an intercept.
 
     Parameters
     ----------

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onefit.columns.fit import fit
-from onefit.criteria.spectrum import HatSpectrum, hat_spectrum
+from onefit.criteria.spectrum import HatSpectrum
+from onefit.features.leave_one import make_hat
 from onefit.heldout import HeldOut
 from onefit.kernels import Kernel
 from onefit.problem import Problem, Solution
 
-__all__ = ["Evidence", "SolutionPath", "positive"]
+__all__ = ["Evidence", "positive"]
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,13 @@ class Evidence:
     ----------
     problem : Problem
     kernel : Kernel or None
-        None where it is not known: the kernel matrix was given.
+        None if only the kernel matrix is known.
     lams : tuple of float
     heldouts : list of HeldOut or None
         One per lambda, None where its computation failed.
     kept : dict
-        What was decomposed or solved for other lambdas of this problem already.
+        Decomposition and last solution of this problem, shared with the evidence of its other
+        lambdas.
     """
 
     problem: Problem = field(repr=False)
@@ -45,13 +47,14 @@ class Evidence:
     @property
     def spectrum(self) -> HatSpectrum:
         """Hat matrices of the rows of positive weight (squared loss); decomposed once."""
-        found: HatSpectrum = self._once("spectrum", lambda: hat_spectrum(self.positive))
+        make = HatSpectrum if self.problem.K.features is None else make_hat
+        found: HatSpectrum = self._once("spectrum", lambda: make(self.positive))
         return found
 
-    @property
-    def solutions(self) -> SolutionPath:
-        """Solutions on the rows of positive weight, each starting the next."""
-        found: SolutionPath = self._once("solutions", lambda: SolutionPath(self.positive))
+    def solution(self, i: int) -> Solution:
+        """The solution on the rows of positive weight at the i-th lambda; it starts the next."""
+        found = fit(self.positive, self.lams[i], start=self.kept.get("solution"))
+        self.kept["solution"] = found
         return found
 
     def _once(self, name: str, make: Any) -> Any:
@@ -64,16 +67,3 @@ def positive(problem: Problem) -> Problem:
     """The problem on its rows of positive weight."""
     kept = problem.positive
     return problem if kept.size == problem.n else problem.take(kept)
-
-
-class SolutionPath:
-    """Solutions along lambdas, each starting the next."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.last: Solution | None = None
-
-    def at(self, lam: float) -> Solution:
-        """The solution at ``lam``."""
-        self.last = fit(self.problem, lam, start=self.last)
-        return self.last

@@ -5,30 +5,29 @@ of its rounded hinge by the influence series of order r (onefit.criteria.discrep
 
     |t-CV - BIFCV| <= delta/2 + kappa / (lam (r + 1) (t - 1)),
 
-and their equation 6 makes the right-hand side at most ``accuracy``, folds and order sharing the
-burden:
+and their equation 6 makes the right-hand side at most ``accuracy``, with equal factors for folds
+and order:
 
     t - 1 = r + 1 = ceil(sqrt(kappa / (lam (accuracy - delta/2)))).
 
-(Their equation 5 asks for the smallest t + r, which unequal factors reach with one less at times;
-equation 6 is what their Table 1 has, and what is done here.)
+(Their equation 5 asks for the smallest t + r, which unequal factors sometimes reduce by one; their
+Table 1 follows equation 6, and so does this function.)
 
-**The lambdas of a search.** The right-hand side grows as lam falls, so that the smallest lam that
-is searched decides for all: :func:`granularity_for`. The
-paper takes the folds of lam = 1 for lams down to 1/8. For lams as small as one uses,
-equation 6 soon asks for more folds than there are rows. Leave-one-out, t = n, is then the finest
-granularity possible: it is used, with r = t - 2 as in equation 6, and the result states that the
-limit was reached, and the accuracy that Theorem 2 gives there.
+**The lambdas of a search.** The right-hand side grows as lam falls, so that the smallest lam of the
+search decides for all: :func:`granularity_for`. The paper takes the folds of lam = 1 for lams down
+to 1/8. For the small lams of practice equation 6 soon asks for more folds than there are rows. Then
+leave-one-out, t = n, the finest granularity possible, is used, with r = t - 2 as in equation 6, and
+the result states that the limit was reached, and the accuracy that Theorem 2 gives there.
 
 **What this does not guarantee.** The proof treats the 0/1 loss as Lipschitz with constant 1, which
 it is not: two predictions as close as one likes may lie on two sides of zero. For error rates, and
-for small lam for any loss, the bound is a rule of thumb. A fact, for every fold, is the error bound
-of ``method="limit"``, and ``method="exact"`` needs none.
+for small lam for any loss, the bound is a rule of thumb. ``method="limit"`` has a proven error
+bound for every fold, and ``method="exact"`` needs none.
 
 **No row in the corner.** The series needs rows with curvature, for the rounded hinge those with
 |1 - y u| <= delta. Without any, and with an intercept (the paper has none), the intercept has no
-influence function. One candidate of a search may come to that where others do not: two classes of
-one size and a large lam. That candidate has no value then, with the reason, and the search
+influence function. This may happen for one candidate of a search and not for others: two classes of
+equal size and a large lam. That candidate then has a reason instead of a value, and the search
 continues.
 """
 

@@ -8,7 +8,7 @@ that prediction *if the penalty stays what it was*, and then (JMLR equations 19 
 That is leave-one-out exactly under total scaling. Under mean scaling the penalty of n - 1 rows is
 smaller than that of n, and the formula is an approximation, off by terms of order 1/n.
 Assumes the squared loss. Cost: one eigendecomposition, then n^2 per lambda. When to use: to
-follow the paper, or for its speed instead of "loo", which costs the same here and is exact.
+follow the paper; "loo" costs the same here and is exact.
 """
 
 from __future__ import annotations

@@ -86,15 +86,14 @@ class InfluenceLoo(ByRow):
     def left_out(self, evidence: Evidence) -> Callable[[int], Array]:
         if evidence.problem.quadratic:
             return super().left_out(evidence)
-        lams, kept = evidence.lams, evidence.positive
-        if not kept.loss.piecewise_quadratic:
-            series = Influence(self.order, tail=True).prepare(kept, leave_one_out(kept.n))
+        lams, rows = evidence.lams, evidence.positive
+        if not rows.loss.piecewise_quadratic:
+            series = Influence(self.order, tail=True).prepare(rows, leave_one_out(rows.n))
             return lambda i: series.predict(np.array([lams[i]]))[0].values
-        path = evidence.solutions
 
         def values_at(i: int) -> Array:
-            u = path.at(lams[i]).u
-            operators = (Operator(kept, lams[i], j, column) for j, column in enumerate(u.T))
+            u = evidence.solution(i).u
+            operators = (Operator(rows, lams[i], j, column) for j, column in enumerate(u.T))
             return np.column_stack([_any_loss(operator, self.order) for operator in operators])
 
         return values_at

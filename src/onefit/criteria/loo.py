@@ -5,8 +5,8 @@
 For the squared loss u^(-i) comes from Cawley's formula y_i - u_i^(-i) = a_i / P_ii, with the ridge
 of n - 1 rows under mean scaling, from one eigendecomposition for all lambdas
 (:meth:`HatSpectrum.left_out`). For other losses n leave-out problems are solved by Newton steps
-from the full solution. Almost unbiased, of high variance; no splits to draw. When to use: small
-samples, and wherever random folds are a nuisance.
+from the full solution. Almost unbiased, of high variance, without random splits. When to use: small
+samples, and where random folds are unwanted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class LeaveOneOut(ByRow):
     ----------
     loss : str, callable or None, default=None
         "squared", "absolute", "zero_one", "negative_margin" or "hinge".
-        What to judge by; None is the model's own loss.
+        The loss of a row; None is the model's own loss.
     """
 
     name = "loo"

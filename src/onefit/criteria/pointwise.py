@@ -1,11 +1,11 @@
-"""Pointwise losses to judge held-out values by; free to differ from the loss of the fit.
+"""Pointwise losses of held-out values; they may differ from the loss of the fit.
 
-**A decision value of exactly zero.** It occurs: a model without intercept says zero wherever a
-narrow kernel has died away. KernelClassifier.predict gives the second class (y = +1) for u > 0 and
+**A decision value of exactly zero.** It occurs: a model without intercept is zero wherever a narrow
+kernel has decayed. KernelClassifier.predict gives the second class (y = +1) for u > 0 and
 the first for u <= 0, and scores follow it. So does "zero_one": an error is a row whose *predicted*
 label is not y. The papers count y u < 0 (Liu and Liao 2016, equation 1, I(c) = 1 if c < 0; likewise
-the span rule): that is "negative_margin", by which u = 0 is right for either label, and a kernel
-that predicts nothing at all makes no error. Where no u is zero the two agree.
+the span rule): that is "negative_margin", with which u = 0 is right for either label, and a model
+that is zero everywhere makes no error. Where no u is zero the two agree.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ MARGINS = ("zero_one", "negative_margin", "hinge")
 def pointwise(loss: str | Pointwise | None, problem: Problem) -> Pointwise:
     """The function behind a name; None is the model's own loss.
 
-    A Huber loss whose threshold is taken from the targets trained on is judged by absolute errors
-    instead, and a loss whose corners are rounded over such a width by what it rounds.
+    A Huber loss whose threshold is estimated from the training targets is replaced by absolute
+    errors, and a loss whose corners are rounded over such a width by the loss that it rounds.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ free; one without does.) Weighted rows: the mean of alpha_p is weighted like eve
 smallest ball is a quadratic programme (onefit.linalg.enclosing_ball), solved until primal and dual
 agree, on the host, to which a kernel matrix on a device is copied. Cost: a fit, and with an
 intercept a few factorisations of the part of K on the sphere. When to use: to compare with the
-literature; it is loose, and a value above one says nothing but more or less.
+literature; it is loose, and values above one only rank candidates.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ from onefit.problem import Problem, Solution
 
 __all__ = ["RadiusMargin", "squared_radius"]
 
-#: a gap between primal and dual that a criterion tolerates, in units of R^2: this power of rounding
+#: largest gap between primal and dual, in units of R^2, as a power of the rounding unit: 5e-7 in
+#: double precision
 MAX_GAP_EXPONENT = 0.4
 
 

@@ -17,49 +17,16 @@ on a device too; what has a number per row is NumPy's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
-
 import numpy as np
 
 from onefit._types import Array
-from onefit.features.leave_one import make_hat
+from onefit.features.leave_one import HatResiduals
 from onefit.features.maps import product
 from onefit.heldout.scaled import scaled_matrix
 from onefit.inverse.spectrum import Spectrum
 from onefit.problem import Problem
 
-__all__ = ["Hat", "HatSpectrum", "hat_spectrum"]
-
-
-def hat_spectrum(problem: Problem) -> HatSpectrum:
-    """The hat matrices of a problem, from its kernel matrix or from features in its place."""
-    if problem.K.features is not None:
-        found: Any = make_hat(problem)
-        return found  # type: ignore[no-any-return]
-    return HatSpectrum(problem)
-
-
-@dataclass(frozen=True)
-class Hat:
-    """Least squares at one lambda.
-
-    Attributes
-    ----------
-    coef : (n, q) array
-        a.
-    residual : (n, q) array
-        y - u.
-    slack : (n,) array
-        1 - H_ii.
-    trace : float
-        Of I - H.
-    """
-
-    coef: Array = field(repr=False)
-    residual: Array = field(repr=False)
-    slack: Array = field(repr=False)
-    trace: float
+__all__ = ["HatSpectrum"]
 
 
 class HatSpectrum:
@@ -78,14 +45,13 @@ class HatSpectrum:
         targets = np.asfortranarray(self.root[:, None] * problem.Y)
         self.spectrum = Spectrum(M, self.root, targets, problem.fit_intercept, whole=True)
 
-    def at(self, lam: float) -> Hat:
-        """Coefficients, residuals and leverages at ``lam``."""
+    def at(self, lam: float) -> HatResiduals:
+        """Residuals and leverages at ``lam``."""
         c, s = self.problem.ridge(lam), self.problem.s
         shifts = self.spectrum.at(np.array([c]))
         alpha, _ = shifts.solved(np.arange(self.problem.n))
-        coef = self.root[:, None] * alpha[0]
-        slack = c * self.spectrum.square_sums(shifts.damped.T)[:, 0]
-        return Hat(coef, c * coef / s[:, None], slack, float(slack.sum()))
+        residual = c * self.root[:, None] * alpha[0] / s[:, None]
+        return HatResiduals(residual, c * self.spectrum.square_sums(shifts.damped.T)[:, 0])
 
     def leave_one_out(self, lam: float) -> Array:
         """(y_i - u_i) / (1 - H_ii) = a_i / P_ii, without the cancellation of the first form."""
@@ -95,7 +61,7 @@ class HatSpectrum:
     def generalized(self, lam: float) -> Array:
         """(y_i - u_i) over the mean of 1 - H_ii."""
         hat = self.at(lam)
-        return np.asarray(hat.residual * (self.problem.n / hat.trace))
+        return np.asarray(hat.residual / hat.slack.mean())
 
     def left_out(self, lam: float) -> Array:
         """y_i - u_i^(-i), exactly: as `leave_one_out`, with the penalty of the rows that remain.

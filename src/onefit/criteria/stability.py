@@ -12,8 +12,9 @@ so that all n norms cost n^2. Their maximum bounds the variance of cross-validat
 
 The second term does not depend on lambda: k-KS compares *kernels*, and at one kernel picks the
 lambda that CV picks. It is not invariant under a rescaling of K or y, so candidates should be
-comparable there, as Gaussian kernels of several bandwidths are. Sample weights enter CV alone.
-Cost: CV + n^2. When to use: small samples and many kernels, where CV over-fits.
+comparable there, as Gaussian kernels of several bandwidths are. Sample weights enter CV alone; rows
+of weight zero are not part of K. Cost: CV + n^2. When to use: small samples and many kernels, where
+CV over-fits.
 
 **Derivatives.** The norm t_i is a root of t^2 - K_ii t - sum_{j != i} K_ij^2, so that
 (2 t_i - K_ii) dt_i = t_i dK_ii + 2 sum_{j != i} K_ij dK_ij: of rank one in dK. Their maximum has a
@@ -37,8 +38,10 @@ from onefit.gram import Gram, as_gram
 
 __all__ = ["KernelStability", "kernel_stability", "smoothed_stability"]
 
-#: r of the smoothed maximum, and the share of it below which a row is left out of the derivative
-SMOOTH_MAX_POWER, MIN_ROW_SHARE = 64, 1e-12
+#: r of the smoothed maximum, which is at most n^(1/64) times the maximum: 1.2 for n = 10^5
+SMOOTH_MAX_POWER = 64
+#: share of the sum of powers below which a row is left out of the derivative
+MIN_ROW_SHARE = 1e-12
 
 
 def kernel_stability(K: Any) -> float:
@@ -79,7 +82,7 @@ def smoothed_stability(K: Any) -> tuple[float, Array, Array]:
     -------
     value : float
     left, right : (n, m) arrays
-        One column for every row that counts.
+        One column for every row of the derivative.
     """
     K = as_gram(K)
     norms, n = _norms(K), K.shape[0]
@@ -109,7 +112,7 @@ class KernelStability(CrossValidation):
         Not negative; 0 is cross-validation.
     loss : str, callable or None, default=None
         "squared", "absolute", "zero_one", "negative_margin" or "hinge".
-        What cross-validation judges by; None is the model's own loss.
+        The loss of a row in cross-validation; None is the model's own loss.
     """
 
     eta: float = 1.0
@@ -126,6 +129,6 @@ class KernelStability(CrossValidation):
             )
 
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        K, error_at = evidence.problem.K, super().prepare(evidence)
+        K, error_at = evidence.positive.K, super().prepare(evidence)
         second = float(self.eta / K.shape[0] * kernel_stability(K))
         return lambda i: error_at(i) + second

@@ -1,14 +1,14 @@
 """The support-vector count: Vapnik 1995.
 
-Leaving out a point with coefficient zero changes nothing, and it is on the right side; so only
+Leaving out a point with coefficient zero changes nothing, and its label is right, so that only
 support vectors can be leave-one-out errors, and
 
     LOO error <= (1/n) #{i : a_i != 0}
 
 with C held fixed. For the rounded hinge the support vectors are the points with y u < 1 + delta,
-those on its corner and those beyond. (The 2016 paper calls only the points on the corner so: its
-inverse has their rows.) A loose bound that costs nothing after the fit. When to use: as a
-bound, or to break ties.
+those on its corner and those beyond. (The 2016 paper calls only the points on the corner support
+vectors.) The bound is loose and costs nothing after the fit. When to use: as a bound, or to break
+ties.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ __all__ = ["SvCount"]
 
 @dataclass(frozen=True)
 class SvCount(OfSolution):
-    """The part of the points that are support vectors."""
+    """The share of support vectors among the points."""
 
     name = "sv_count"
     losses = HINGES
 
     def of_solution(self, problem: Problem, lam: float, solution: Solution) -> float:
-        # the loss tells, not a: rounding leaves traces in coefficients that are zero
+        # by the slope of the loss: rounding may leave coefficients that should be zero
         slope = problem.loss.gradient(problem.Y, solution.u)
         return weighted_mean((np.abs(slope) > 0.0).astype(np.float64), problem.s)

@@ -39,7 +39,7 @@ __all__ = ["cv_variance_bound"]
 def cv_variance_bound(
     problem: Problem, lam: float, folds: int, stability: float | None = None
 ) -> float:
-    """The bound of the theorem that fits the model.
+    """The bound of the theorem for the model.
 
     Parameters
     ----------

@@ -1,19 +1,19 @@
 """Probabilities from held-out decision values.
 
-Platt's sigmoid and isotonic regression turn a decision value into a probability. They have to be
-fitted to values of rows that the model had not seen, or they learn how well it knows its own
-training rows. scikit-learn's ``CalibratedClassifierCV(ensemble=False)`` refits every split for
-them; here they come from one fit (:func:`onefit.heldout_predict`), and a search has those of its
-winner. The calibrators are scikit-learn's own, and so are the probabilities of several
-classes: one against the rest, scaled to sum to one. Models of pairs of classes have a value per
-class too: their votes.
+Platt's sigmoid and isotonic regression map a decision value to a probability. They have to be
+fitted to values of held-out rows, since values of training rows are too extreme. For these values
+scikit-learn's ``CalibratedClassifierCV(ensemble=False)`` refits every split; here they come from
+one fit (:func:`onefit.heldout_predict`), and a search has those of its winner. The calibrators are
+scikit-learn's own, and so are the probabilities of several classes: one against the rest, scaled to
+sum to one. Models of pairs of classes have a value per class too: their votes.
 
 **How reliable they are.** The map is fitted to decision values of models without a fold, and
-applied to the model of all rows, whose values are slightly more extreme. And a model that a search
-has chosen on the same rows was chosen for its score on them: its held-out values are slightly
-optimistic, and the probabilities slightly overconfident. Both effects are small with many rows.
-``heldout_proba_`` has, for every row, the probabilities from a map fitted without it: then the
-calibration does not use the row, but the choice of the model does.
+applied to the model of all rows, whose values are slightly more extreme. The held-out values of a
+model that was chosen by its score on the same rows are slightly optimistic, and the probabilities
+slightly overconfident. Both effects are small with many rows.
+``heldout_proba_`` has, for every row, the probabilities from a map fitted without it: the
+calibration does not use the row, but the choice of the model does. The map may have used rows of
+the same group.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
@@ -31,13 +30,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from onefit._types import Array
 from onefit._validation import check_choice
-from onefit.decide.values import DecisionValues
+from onefit.decide.values import DecisionValues, copy_feature_names
 from onefit.estimators.accepted import check_accepted
 from onefit.heldout import HeldOut
 from onefit.predict import heldout_predict
-
-Array = NDArray[Any]
 
 __all__ = [
     "CALIBRATIONS",
@@ -47,7 +45,7 @@ __all__ = [
 ]
 
 CALIBRATIONS = ("sigmoid", "isotonic")
-#: parts of the rows that get their probabilities from a map fitted to the others
+#: parts of the rows, each with probabilities from a map fitted to the others
 CALIBRATION_FOLDS = 10
 
 
@@ -58,7 +56,7 @@ def calibration_map(method: str, values: Array, y: Array, sample_weight: Any = N
     ----------
     method : {"sigmoid", "isotonic"}
     values : (m, q) array
-        Decision values of rows that the model had not seen.
+        Held-out decision values.
     y : (m,) array
         Their labels.
     sample_weight : (m,) array, default=None
@@ -66,7 +64,7 @@ def calibration_map(method: str, values: Array, y: Array, sample_weight: Any = N
     Returns
     -------
     CalibratedClassifierCV
-        Whose rows are decision values.
+        Its X is an array of decision values.
     """
     check_choice("method", method, CALIBRATIONS)
     rows = np.arange(len(values))
@@ -74,7 +72,7 @@ def calibration_map(method: str, values: Array, y: Array, sample_weight: Any = N
     found = CalibratedClassifierCV(DecisionValues(), method=method, cv=whole, ensemble=False)
     with config_context(enable_metadata_routing=False):
         found.fit(values.astype(np.float64), y, sample_weight=sample_weight)
-    return found.set_params(cv=None)  # the rows are not needed any more
+    return found.set_params(cv=None)  # drops the row numbers
 
 
 def _known(held: HeldOut) -> tuple[Array, Array, Any]:
@@ -104,8 +102,8 @@ def heldout_probabilities(held: HeldOut, method: str = "sigmoid") -> Array:
     parts = min(CALIBRATION_FOLDS, int(counts.min()))
     if parts < 2:
         raise ValueError(
-            f"class {classes[counts.argmin()]!r} has one row, so that no map can be fitted without "
-            "it; calibrated probabilities of held-out rows need two of each class"
+            f"class {classes[counts.argmin()]!r} has one held-out row, and no map can be fitted "
+            "without it; calibrated probabilities of held-out rows need two of each class"
         )
     found = np.full((held.folds.n, len(classes)), np.nan)
     for others, mine in StratifiedKFold(parts).split(values, y):
@@ -118,8 +116,8 @@ def heldout_probabilities(held: HeldOut, method: str = "sigmoid") -> Array:
 class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A kernel model of any loss, with probabilities.
 
-    The same as scikit-learn's ``CalibratedClassifierCV(estimator, method=..., cv=...,
-    ensemble=False)``, without refitting the splits. :meth:`onefit.KernelSearchCV.calibrate`
+    Equal to scikit-learn's ``CalibratedClassifierCV(estimator, method=..., cv=...,
+    ensemble=False)``, without refits of the splits. :meth:`onefit.KernelSearchCV.calibrate`
     calibrates the winner of a search, without another fit.
 
     Probabilities are calibrated on held-out decision values. If the model was chosen on the same
@@ -210,16 +208,13 @@ class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     def _calibrate(self, model: Any, held: HeldOut) -> CalibratedKernelClassifier:
         self.__dict__.pop("heldout_proba_", None)
         self.estimator_, self.heldout_, self.classes_ = model, held, model.classes_
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if hasattr(model, name):
-                setattr(self, name, getattr(model, name))
+        copy_feature_names(self, model)
         self.map_ = calibration_map(self.method, *_known(held))
         return self
 
     @cached_property
     def heldout_proba_(self) -> Array:
-        """Probabilities of held-out rows, by maps that had not seen them either."""
+        """Probabilities of held-out rows, by maps fitted without them."""
         check_is_fitted(self, "map_")
         return heldout_probabilities(self.heldout_, self.method)
 

@@ -1,9 +1,9 @@
 """The decision of the least expected cost.
 
-With probabilities p_i of the classes and costs C_ij of deciding for j where i is true, deciding for
-j is expected to cost sum_i p_i C_ij, and the best decision is the j that makes it least. Of two
-classes, it is the second where p_2 / p_1 > (C_12 - C_11) / (C_21 - C_22): a threshold, which costs
-give and need not be tuned. That asks for probabilities that are right, hence for calibration.
+With probabilities p_i of the classes and the cost C_ij of deciding for j where i is true, the
+decision for j has the expected cost sum_i p_i C_ij, and the best decision is the j with the least.
+Of two classes, it is the second where p_2 / p_1 > (C_12 - C_11) / (C_21 - C_22): the costs
+determine the threshold, and nothing is tuned. This needs correct probabilities, hence calibration.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-Array = NDArray[Any]
+from onefit._types import Array
+from onefit.decide.values import copy_feature_names
 
 __all__ = ["MinimumCostClassifier", "cost_matrix"]
 
 
 def cost_matrix(costs: Any, classes: Array) -> Array:
-    """The matrix of costs, truth down and decision across, in the order of the classes.
+    """The matrix of costs, a row per true class and a column per decision, in order of the classes.
 
     Parameters
     ----------
     costs : (K, K) array, or mapping
-        A mapping has keys (truth, decision); pairs that are left out cost nothing.
+        A mapping has keys (truth, decision); other pairs cost nothing.
     classes : (K,) array
 
     Examples
@@ -46,11 +46,11 @@ def cost_matrix(costs: Any, classes: Array) -> Array:
         found = np.asarray(costs, dtype=np.float64)
         if found.shape != (K, K):
             raise ValueError(
-                f"costs must have shape ({K}, {K}) for the classes {classes.tolist()}, truth down "
-                f"and decision across, got {found.shape}; or be a dict {{(truth, decision): cost}}"
+                f"costs must have shape ({K}, {K}) for the classes {classes.tolist()}, a row per "
+                f"true class, got {found.shape}; or be a dict {{(truth, decision): cost}}"
             )
     if not np.isfinite(found).all():
-        raise ValueError("costs must be finite numbers; leave out what cannot happen")
+        raise ValueError("costs must be finite numbers; use 0 for pairs that cannot occur")
     return found
 
 
@@ -77,8 +77,9 @@ class MinimumCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     Attributes
     ----------
-    classes_, n_features_in_, feature_names_in_ : of the estimator
-    estimator_ : the estimator, fitted
+    classes_, n_features_in_, feature_names_in_ : as of the estimator
+    estimator_ : classifier
+        The fitted estimator.
     costs_ : array of shape (K, K)
 
     Examples
@@ -116,10 +117,7 @@ class MinimumCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _around(self, estimator: Any) -> MinimumCostClassifier:
         self.costs_ = cost_matrix(self.costs, np.asarray(estimator.classes_))
         self.estimator_, self.classes_ = estimator, estimator.classes_
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if hasattr(estimator, name):
-                setattr(self, name, getattr(estimator, name))
+        copy_feature_names(self, estimator)
         return self
 
     def expected_costs(self, X: Any) -> Array:

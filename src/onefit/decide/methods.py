@@ -18,7 +18,7 @@ __all__ = ["Decisions"]
 
 
 class Decisions:
-    """Methods of a search over classifiers; the held-out values of its winner are all they need."""
+    """Methods of a search over classifiers, from the held-out values of its winner."""
 
     def calibrate(self, method: str = "sigmoid") -> CalibratedKernelClassifier:
         """Calibrate the winner on its held-out decision values, without refits.
@@ -30,8 +30,8 @@ class Decisions:
         Parameters
         ----------
         method : {"sigmoid", "isotonic"}, default="sigmoid"
-            Two parameters per class, for few rows; or any increasing map, for a thousand rows or
-            more.
+            "sigmoid" has two parameters per class, for few rows; "isotonic" is any increasing map,
+            for a thousand rows or more.
 
         Returns
         -------
@@ -54,16 +54,16 @@ class Decisions:
         Parameters
         ----------
         scoring : str or callable, default="balanced_accuracy"
-            The metric to choose by, as in ``TunedThresholdClassifierCV``; or "neyman_pearson": as
-            few rows of the second class as possible are missed while the rate of false alarms,
-            rows of the first class labelled as of the second, is bounded.
+            The metric, as in ``TunedThresholdClassifierCV``; or "neyman_pearson": as few rows of
+            the second class as possible are missed while the rate of false alarms, rows of the
+            first class labelled as of the second, is bounded.
         thresholds : int or array, default=100
-            Of a metric: how many to try, or which.
+            For a metric: their number, or their values.
         aggregate : {"mean", "pooled"}, default=None
-            Of a metric: the mean over the splits, or all held-out rows together; that of the search
-            by default.
+            For a metric: the mean over the splits, or all held-out rows together; that of the
+            search by default.
         max_rate, confidence : float
-            Of "neyman_pearson": the bound, and the probability with which it holds on new rows
+            For "neyman_pearson": the bound, and the probability with which it holds on new rows
             (None bounds the rate of the held-out rows), see :mod:`onefit.decide.threshold`.
 
         Returns
@@ -88,7 +88,7 @@ class Decisions:
         costs : array of shape (K, K), or dict {(truth, decision): cost}
             In the order of ``classes_``, rows are true classes, columns decisions.
         calibration : {"sigmoid", "isotonic"} or None, default="sigmoid"
-            Of the probabilities; None takes those of the winner itself (loss="log").
+            Calibration of the probabilities; None takes those of the winner (loss="log").
 
         Returns
         -------

@@ -1,25 +1,24 @@
 """Thresholds for two classes, chosen on held-out decision values.
 
-**By a metric.** As scikit-learn's ``TunedThresholdClassifierCV``, by its own code: in every split,
-the metric at thresholds between the smallest and the largest decision value of the test rows; the
-curves of the splits are averaged, and the best of evenly spaced thresholds is taken. Only the
-refits of the splits are left out. Where test sets are too small for a metric, all held-out rows
-together are one split ("pooled"). Rows count as their sample weights say, where there are any and
-the metric takes them, as they do in a search.
+**By a metric.** As scikit-learn's ``TunedThresholdClassifierCV``, with its code but without refits:
+the metric of every split at thresholds between the smallest and the largest decision value of the
+test rows; the curves of the splits are averaged, and the best of evenly spaced thresholds is taken.
+Where test sets are too small for a metric, all held-out rows together are one split ("pooled").
+Sample weights are passed to metrics that take them, as in a search.
 
 **By a bound on false alarms** (Neyman and Pearson): the smallest threshold whose rate of false
-alarms is at most alpha, so that as many as can be of the other class are found. Let s_(1) <= ... <=
-s_(m) be the held-out decision values of the m rows of the first class. Any threshold just above
-s_(k) has a true rate above alpha with probability at most
+alarms is at most alpha, so that as few rows as possible of the other class are missed. Let
+s_(1) <= ... <= s_(m) be the held-out decision values of the m rows of the first class. Any
+threshold just above s_(k) has a true rate above alpha with probability at most
 
     P(Binomial(m, 1 - alpha) >= k),
 
 whatever the distribution (Tong, Feng and Li, Science Advances 4, 2018: the umbrella algorithm). The
 smallest k for which that is at most 1 - confidence is taken. With ``confidence=None`` it is the
-smallest k whose share of the m rows is right, m - floor(alpha m): on new rows the rate is then
-above alpha as often as below. Both take held-out values for independent ones of the model that is
-used; they are those of models without a fold, of a winner that was chosen on these rows. Rates
-count rows: sample weights are for the fit alone.
+smallest k with at most alpha m of the m rows above s_(k), m - floor(alpha m): on new rows the rate
+is then above alpha about as often as below. Both assume that held-out values are independent values
+of the final model; they are those of models without a fold, of a winner that was chosen on these
+rows. Rates count rows: sample weights are for the fit alone.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binom
 from sklearn import config_context
 from sklearn.base import clone
@@ -36,11 +34,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 
+from onefit._types import Array
 from onefit._validation import check_choice, takes_weight
-from onefit.decide.values import DecisionValues
+from onefit.decide.values import DecisionValues, copy_feature_names
 from onefit.heldout import HeldOut
-
-Array = NDArray[Any]
 
 __all__ = ["THRESHOLD_AGGREGATES", "neyman_pearson", "tune_threshold"]
 
@@ -100,11 +97,12 @@ def tune_threshold(
         raise _clearer(error, aggregate) from error
     found.set_params(estimator=clone(model), cv=list(folds), scoring=scoring)
     found.estimator_ = model
-    return _described(found, model)
+    copy_feature_names(found, model)
+    return found
 
 
 def _fit_weighted(found: Any, values: Array, y: Array, weight: Any, rows: Array) -> None:
-    """Fit scikit-learn's search; a metric that takes weights is given those of the rows."""
+    """Fit scikit-learn's search, with sample weights for a metric that takes them."""
     scorer = check_scoring(found.estimator, scoring=found.scoring)
     weigh = weight is not None and takes_weight(scorer)
     with config_context(enable_metadata_routing=weigh):
@@ -118,7 +116,7 @@ def _fit_weighted(found: Any, values: Array, y: Array, weight: Any, rows: Array)
 
 
 def _clearer(error: ValueError, aggregate: str) -> ValueError:
-    """Too small test sets are the usual reason, and there is a way out."""
+    """The error with advice for its usual reason, small test sets."""
     if aggregate == "pooled":
         return error
     return ValueError(
@@ -160,24 +158,26 @@ def neyman_pearson(
     )
     with config_context(enable_metadata_routing=False):
         found.fit(np.zeros((2, 1)), model.classes_)
-    return _described(found, model)
+    copy_feature_names(found, model)
+    return found
 
 
 def _rank(m: int, alpha: float, confidence: float | None) -> int:
     """The k of s_(k), counted from 1."""
+    if m == 0:
+        raise ValueError("no split tests a row of the first class, whose rate is to be bounded")
     if confidence is None:
-        return m - int(np.floor(alpha * m))
-    risk = 1.0 - _share("confidence", confidence)
-    k = np.arange(1, m + 1)
-    enough = binom.sf(k - 1, m, 1.0 - alpha) <= risk
-    if not enough.any():
-        needed = int(np.ceil(np.log(risk) / np.log1p(-alpha)))
+        return m - int(np.floor(alpha * m * (1.0 + 1e-12)))
+    # the smallest k with P(Binomial >= k) <= 1 - confidence
+    k = 1 + int(binom.ppf(_share("confidence", confidence), m, 1.0 - alpha))
+    if k > m:
+        needed = int(np.ceil(np.log1p(-confidence) / np.log1p(-alpha)))
         raise ValueError(
             f"max_rate={alpha:g} with confidence={confidence:g} needs {needed} held-out rows of "
             f"the first class, and there are {m}; allow a higher rate, ask for less confidence, "
             "or use confidence=None"
         )
-    return int(k[enough.argmax()])
+    return k
 
 
 def _share(name: str, value: Any) -> float:
@@ -193,11 +193,3 @@ def _check_two(model: Any) -> None:
             f"a threshold separates two classes, and there are {len(classes)} ({classes}); use "
             "minimise_cost, which takes any number"
         )
-
-
-def _described(found: Any, model: Any) -> Any:
-    for name in ("n_features_in_", "feature_names_in_"):
-        vars(found).pop(name, None)
-        if hasattr(model, name):
-            setattr(found, name, getattr(model, name))
-    return found

@@ -1,8 +1,8 @@
 """A classifier whose rows are decision values, for scikit-learn's own calibration code.
 
 scikit-learn calibrates, and tunes thresholds, by fitting a classifier to every training part and
-looking at its decision values on the test part. Here these values are known. A classifier that
-hands them on, in the place of X, lets scikit-learn's code do the rest.
+reading its decision values on the test part. Here these values are known. With a classifier that
+returns them, passed as X, scikit-learn's code does the rest.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-Array = NDArray[Any]
+from onefit._types import Array
 
-__all__ = ["DecisionValues"]
+__all__ = ["DecisionValues", "copy_feature_names"]
 
 
 class DecisionValues(ClassifierMixin, BaseEstimator):
@@ -41,3 +40,11 @@ class DecisionValues(ClassifierMixin, BaseEstimator):
         values = self.decision_function(X)
         codes = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
         return np.asarray(self.classes_[codes])
+
+
+def copy_feature_names(found: Any, model: Any) -> None:
+    """Give an estimator the number and names of features that a fitted model has."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        vars(found).pop(name, None)
+        if hasattr(model, name):
+            setattr(found, name, getattr(model, name))

@@ -6,13 +6,20 @@ from typing import Any
 
 from onefit.estimators._base import KernelEstimator
 
-__all__ = ["check_accepted", "check_exact_kernel", "unwrap"]
+__all__ = ["best_estimator_of", "check_accepted", "check_exact_kernel", "unwrap"]
 
 
 def unwrap(estimator: Any) -> Any:
     """The fitted kernel estimator in a calibrated classifier; any other estimator itself."""
     found = getattr(estimator, "estimator_", None)
     return found if isinstance(found, KernelEstimator) else estimator
+
+
+def best_estimator_of(estimator: Any, caller: str) -> Any:
+    """The winner of a fitted search; any other estimator itself."""
+    if hasattr(estimator, "param_grid") and not hasattr(estimator, "best_estimator_"):
+        raise ValueError(f"{caller} needs a fitted search: fit the search first, with refit=True")
+    return unwrap(getattr(estimator, "best_estimator_", estimator))
 
 
 def check_accepted(estimator: Any, caller: str) -> None:

@@ -101,9 +101,6 @@ class FeatureGram(Gram):
         left = self._matrix_of(rows)
         return linalg.matmul(left, (left if columns is None else self._matrix_of(columns)).T)
 
-    def row_sums(self, squared: bool = False) -> Array:
-        return self.hold().row_sums(squared)
-
     def astype(self, dtype: Any) -> FeatureGram:
         """Return self: features are in double precision."""
         return self

@@ -86,7 +86,7 @@ class HessianFactor:
         if self.flat:
             # the largest curvature that the loss can have
             H[-1, -1] = steep
-        self.H = xp.add_on_diagonal(H, column.penalty[:, 0])
+        self.H = xp.add_diagonal(H, column.penalty[:, 0])
         self.complement: Any = xp.complement(lost) if lost.shape[1] else None
         inner = xp.fortran_copy(H) if self.complement is None else self.complement.congruent(H)
         try:

@@ -30,6 +30,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from onefit import linalg
 from onefit._types import Array, Indices
@@ -138,7 +139,7 @@ class NystromMap(FeatureMap):
 
     def coefficients(self, W: Array) -> Array:
         """alpha of f = sum_j alpha_j K(z_j, .), from the weights of the features."""
-        return linalg.solve_upper(self.triangle.T, np.asfortranarray(W))
+        return np.asarray(solve_triangular(self.triangle, W, trans="T", lower=True))
 
     def drift(self, W: Array) -> Array:
         lengths = np.sqrt(self.kernel.diag(self.points).astype(np.float64))

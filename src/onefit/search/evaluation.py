@@ -36,8 +36,6 @@ class SearchRows(ABC):
         Metrics.
     subtasks : int
         Parts of a fit that callbacks are notified of.
-    grouped : bool
-        Whether the splits keep groups together.
     setup : PlannedSearch
         Candidates, their lams, gammas and specs.
     outcomes : list of Outcome
@@ -48,7 +46,6 @@ class SearchRows(ABC):
 
     names: list[str]
     subtasks: int
-    grouped: bool
     setup: PlannedSearch
     outcomes: list[Outcome]
     attributes: dict[str, Any]

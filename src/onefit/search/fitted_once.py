@@ -132,8 +132,7 @@ class _TransformedRows(RowsInMemory):
         self.X, weight = preprocess_all(setting.estimator, given.X, whole.fit_params)
         self.y, self.params = given.y, {} if weight is None else {"sample_weight": weight}
         setup = set_up(search, self.X, self.y, weight, {}, settings=setting.own)
-        given, groups = replace(given, weight=weight), whole.attributes["groups_"]
-        HeldRows.__init__(self, search, setup, given, groups)
+        HeldRows.__init__(self, search, setup, replace(given, weight=weight))
 
 
 def _check_target_is_given(estimator: Any) -> None:

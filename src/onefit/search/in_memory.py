@@ -46,12 +46,11 @@ class HeldRows(SearchRows):
     search : KernelSearchCV
     setup : Setup
     given : FitInputs
-    groups : array or None
     """
 
     setup: Setup
 
-    def __init__(self, search: Any, setup: Setup, given: FitInputs, groups: Any) -> None:
+    def __init__(self, search: Any, setup: Setup, given: FitInputs) -> None:
         self.search, self.setup, self.given = search, setup, given
         build = partial(
             build_scoring, given.scorers, setup.model, given.X, given.y, given.params, setup.folds,
@@ -61,9 +60,9 @@ class HeldRows(SearchRows):
         scoring = build(undefined=pooled is not None)
         criterion = get_criterion(search.criterion)
         self.task = Task(setup.sample, scoring, pooled, search.aggregate, criterion)
-        self.names, self.grouped = scoring.names, given.grouped
+        self.names = scoring.names
         self.subtasks = 1 + (search.refit is not False)
-        self.attributes = {"folds_": setup.folds, "groups_": groups}
+        self.attributes = {"folds_": setup.folds, "groups_": given.groups}
 
     @property
     def sizes(self) -> Array:
@@ -111,10 +110,9 @@ class RowsInMemory(HeldRows):
                 setup = setup.watched(callback.on_iteration)
         if search._deadline is not None:
             setup = setup.watched(search._deadline.check)
-        groups = split.get("groups")
         scored = routed.scorer.score
-        given = FitInputs(scorers, self.X, self.y, weight, scored, groups is not None)
-        super().__init__(search, setup, given, groups)
+        given = FitInputs(scorers, self.X, self.y, weight, scored, split.get("groups"))
+        super().__init__(search, setup, given)
 
     def explain(self) -> Explanation:
         return self.setup.explain()

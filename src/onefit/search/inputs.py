@@ -37,8 +37,8 @@ class FitInputs:
     scorers : what scikit-learn makes of ``scoring``
     X, y, weight : rows, targets, weights of the fits or None
     params : metadata of the scorers
-    grouped : bool
-        Whether the splits keep groups together.
+    groups : (n,) array or None
+        The group of each row, where rows of a group are not independent.
     """
 
     scorers: Any
@@ -46,7 +46,7 @@ class FitInputs:
     y: Any = field(repr=False)
     weight: Any = field(repr=False)
     params: Mapping[str, Any] = field(repr=False)
-    grouped: bool
+    groups: Any = field(repr=False)
 
 
 def check_settings(search: Any) -> None:

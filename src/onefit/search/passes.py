@@ -22,6 +22,7 @@ from onefit.features.moments import Moments, MomentSums, chunk_rows
 from onefit.features.scores import Scores, of_models
 from onefit.features.values import Kept, Values
 from onefit.kernels import Kernel, named_kernel, takes_gamma
+from onefit.kernels.resolve import scale_gamma
 from onefit.linalg import LinAlgError
 from onefit.rows.accumulate import Joint, OfModel
 from onefit.rows.one_pass import CHUNK_ROWS, run
@@ -113,8 +114,7 @@ def _resolve(survey: Surveyed, some: DrawnRows, spec: Spec) -> Kernel:
     variance, d = float(survey.entries.variance[0]), some.X.shape[1]
     by_scale = isinstance(spec.gamma, str) and spec.gamma == "scale"
     if by_scale and takes_gamma(spec.kernel):
-        kernel = named_kernel(spec.kernel)
-        spec = replace(spec, gamma=float(kernel.scale_gamma(d, variance)) if variance > 0 else 1.0)
+        spec = replace(spec, gamma=scale_gamma(named_kernel(spec.kernel), d, variance))
     return spec.resolve_kernel(some.X, np.ones(some.row.size))
 
 

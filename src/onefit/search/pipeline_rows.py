@@ -75,9 +75,8 @@ class PipelineRows(HeldRows):
         routed = route(search, scorers, params)
         self.fit_params = metadata_of_fit(search.estimator, dict(routed.estimator.fit))
         split = routed.splitter.split
-        groups = split.get("groups")
-        given = FitInputs(scorers, X, y, None, routed.scorer.score, groups is not None)
-        super().__init__(search, set_up_pipeline(search, X, y, split), given, groups)
+        given = FitInputs(scorers, X, y, None, routed.scorer.score, split.get("groups"))
+        super().__init__(search, set_up_pipeline(search, X, y, split), given)
 
     def check(self, metric: Any) -> None:
         """Refuse what would not fit into memory."""

@@ -163,10 +163,14 @@ class StreamedRows(SearchRows):
         )
 
     def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:
+        folds, groups = held.folds, None
+        if self.grouped:  # a fold holds whole groups, and stands for them
+            groups = np.empty(folds.n, dtype=np.intp)
+            groups[folds.rows] = np.repeat(np.arange(len(folds)), np.diff(folds.offsets))
         # scorers of streamed rows get the numbers of the rows, not their features
         rows, weight = np.arange(held.folds.n)[:, None], held.sample_weight
         params = {} if weight is None else {"sample_weight": weight}
-        given = FitInputs(self.scorers, rows, held.targets, weight, params, self.grouped)
+        given = FitInputs(self.scorers, rows, held.targets, weight, params, groups)
         model = self.setup.model_of(index)
         scoring = build_scoring(
             self.scorers, model, rows, held.targets, params, held.folds, undefined=True,

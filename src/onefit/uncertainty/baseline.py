@@ -1,22 +1,22 @@
-"""What a model has to beat: the best prediction that does not look at X, by the search's metric.
+"""Baselines: the best prediction that ignores X, by the metric of the search.
 
-**Which constant.** The one that the metric itself rewards: the mean for squared errors and R^2, the
-median for absolute errors, the quantile of its level for the pinball loss (each weighted like the
-rows); the shares of the classes for scores of probabilities; one label for metrics of labels, the
-best of them by the metric: the most frequent class for the accuracy, the positive one for F1.
+**Which constant.** The best one by the metric: the mean for squared errors and R^2, the median for
+absolute errors, the quantile of its level for the pinball loss (each with the weights of the rows);
+the shares of the classes for scores of probabilities; one label for metrics of labels, the best of
+them by the metric: the most frequent class for the accuracy, the positive one for F1.
 
-**Learned from which rows.** Where the metric is a mean over rows that moves little with a constant
-(squared, absolute and pinball losses, R^2, log loss, Brier score), from each training part,
-as the model is: the constant then pays for being estimated, by a part of the order 1/n. The mean
-squared error of leave-one-out means, for example, is (n / (n-1))^2 times the variance.
+**Learned from which rows.** From each training part, as the model is, if the metric is a mean over
+rows that is flat around its best constant (squared, absolute and pinball losses, R^2, log loss,
+Brier score). Estimating the constant then costs a share of the order 1/n: the mean squared error of
+leave-one-out means, for example, is (n / (n-1))^2 times the variance.
 
-Metrics of ranks or labels do not forgive this. The share of a class among the other rows is the
-smaller the more of its rows are held out, so constants of training parts rank the held-out rows in
-the wrong order: by leave-one-out their area under the ROC curve is 0 on any data, and with as many
-rows in each of two classes the most frequent class of the others is always wrong. For these, and
-for scorers that are not known, the baseline is one constant for all rows, learned from all rows:
-the area is 0.5, the average precision the share of the positive class, the balanced accuracy one
-over the number of classes.
+For metrics of ranks or labels, constants of training parts fail. The more rows of a class are held
+out, the smaller is its share among the other rows, so that these constants rank the held-out rows
+in the wrong order: with leave-one-out their area under the ROC curve is 0 on any data, and with two
+classes of equal size the most frequent class of the others is always wrong. For these metrics, and
+for unknown scorers, the baseline is one constant for all rows, learned from all rows: the area is
+0.5, the average precision the share of the positive class, the balanced accuracy one over the
+number of classes.
 """
 
 from __future__ import annotations
@@ -27,36 +27,40 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import metrics
 from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier
 
 from onefit._indexing import n_rows
+from onefit._types import Array
 from onefit.folds import Folds
 from onefit.quantiles import levels_of, neg_pinball_loss
 from onefit.scoring import ROW_METRICS, Metric
 from onefit.search.scorers import look_up
 
-Array = NDArray[Any]
-#: from values of the rows, their weights and the rows that each part lacks, to a number per part
-Constant = Callable[[Array, Array, Sequence[Array]], Array]
+#: from (n,) values and weights of rows, zero for those left out, to a number
+Constant = Callable[[Array, Array], float]
 
-__all__ = ["Baseline", "Shares", "baselines_of", "training_means", "training_quantiles"]
+__all__ = ["Baseline", "baselines_of", "weighted_quantile"]
 
-#: means over rows of a loss that is flat at its best constant: learned from training parts
-OF_MEANS = (
-    metrics.d2_tweedie_score,
-    metrics.explained_variance_score,
-    metrics.mean_gamma_deviance,
-    metrics.mean_poisson_deviance,
-    metrics.mean_tweedie_deviance,
-)
-OF_MEDIANS = (
-    metrics.d2_absolute_error_score,
-    metrics.median_absolute_error,
-)
+#: scikit-learn's metrics beside ROW_METRICS -> the loss of a row whose best constant they have
+LOSSES_OF_METRICS: dict[Any, str] = {
+    **dict.fromkeys(
+        (
+            metrics.d2_tweedie_score,
+            metrics.explained_variance_score,
+            metrics.mean_gamma_deviance,
+            metrics.mean_poisson_deviance,
+            metrics.mean_tweedie_deviance,
+        ),
+        "squared",
+    ),
+    metrics.d2_absolute_error_score: "absolute",
+    metrics.median_absolute_error: "absolute",
+    metrics.mean_absolute_percentage_error: "relative",
+    metrics.mean_squared_log_error: "logarithmic",
+    metrics.root_mean_squared_log_error: "logarithmic",
+}
 OF_QUANTILES = (metrics.d2_pinball_score, metrics.mean_pinball_loss)
-OF_LOGARITHMS = (metrics.mean_squared_log_error, metrics.root_mean_squared_log_error)
 OF_PROBABILITIES = (
     metrics.brier_score_loss,
     # from scikit-learn 1.8 on
@@ -64,13 +68,13 @@ OF_PROBABILITIES = (
     metrics.d2_log_loss_score,
     metrics.log_loss,
 )
-#: steps of the equation of an expectile, which is met after a few
-EXPECTILE_STEPS = 100
+#: fixed-point steps of an expectile, which converges after a few
+MAX_EXPECTILE_STEPS = 100
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A prediction that does not look at X.
+    """A prediction that ignores X.
 
     Attributes
     ----------
@@ -86,99 +90,62 @@ class Baseline:
     values: Array = field(repr=False)
 
 
-class Shares(ClassifierMixin, BaseEstimator):
-    """A classifier that knows nothing but a probability of each class, row by row.
+class _Shares(ClassifierMixin, BaseEstimator):
+    """A classifier with given probabilities and decision values of its rows, in their order.
 
     Parameters
     ----------
     classes : (K,) array
     shares : (N, K) array
-    label : int, default=None
-        The class to predict; None is the most probable one, of equally probable ones the first.
+        Probabilities of the classes.
+    values : (N, q) array
+        Decision values.
     """
 
-    def __init__(self, classes: Array, shares: Array, label: int | None = None) -> None:
-        self.classes = classes
-        self.shares = shares
-        self.label = label
+    def __init__(self, classes: Array, shares: Array, values: Array) -> None:
+        self.classes, self.shares, self.values = classes, shares, values
         self.classes_ = classes
+
+    def _known(self, X: Any, known: Array) -> Array:
+        if n_rows(X) != len(known):
+            raise ValueError(f"the baseline knows {len(known)} rows, not the {n_rows(X)} asked for")
+        return known
 
     def predict_proba(self, X: Any) -> Array:
         """The shares."""
-        if n_rows(X) != len(self.shares):
-            raise ValueError(
-                f"the baseline knows {len(self.shares)} rows, not the {n_rows(X)} asked for"
-            )
-        return self.shares
+        return self._known(X, self.shares)
 
     def decision_function(self, X: Any) -> Array:
-        """The shares, or one class for all rows, as decision values; (N,) of two classes."""
-        shares = self.predict_proba(X)
-        if self.label is not None:
-            shares = np.broadcast_to(np.eye(len(self.classes))[self.label], shares.shape)
-        found = _as_decision(shares)
-        return found[:, 0] if found.shape[1] == 1 else found
+        """The decision values; (N,) of two classes."""
+        values = self._known(X, self.values)
+        return values[:, 0] if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> Array:
-        """One class for all rows, or the most probable class of each."""
-        shares = self.predict_proba(X)
-        found = shares.argmax(axis=1) if self.label is None else np.full(len(shares), self.label)
-        return np.asarray(self.classes[found])
+        """The class with the largest value, the first of equal ones."""
+        values = self.decision_function(X)
+        codes = (values > 0.0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+        return np.asarray(self.classes[codes])
 
 
-def training_means(values: Array, s: Array, removed: Sequence[Array]) -> Array:
-    """The weighted mean of the rows that each part has left, (parts, columns)."""
-    weighted = np.column_stack([s[:, None] * values, s])
-    split = np.repeat(np.arange(len(removed)), [rows.size for rows in removed])
-    gone = np.zeros((len(removed), weighted.shape[1]))
-    np.add.at(gone, split, weighted[np.concatenate(removed)])
-    left = weighted.sum(axis=0) - gone
-    return np.asarray(left[:, :-1] / left[:, -1:])
-
-
-def training_quantiles(values: Array, s: Array, removed: Sequence[Array], level: float) -> Array:
-    """The weighted quantile of the rows that each part has left, (parts,).
-
-    The weight below it is ``level`` of the whole; of all numbers with this property, the middle.
-    With the rows sorted once, the weight that a part has among the first j of them is a difference
-    of two cumulative sums, and the j that is wanted is found by bisection, for all parts at once.
-    """
-    n, parts = len(values), np.arange(len(removed))
+def weighted_quantile(values: Array, s: Array, level: float) -> float:
+    """The number with ``level`` of the weight below it; of several, the middle."""
     order = np.argsort(values, kind="stable")
-    rank = np.empty(n, dtype=np.int64)
-    rank[order] = np.arange(n)
-    total = np.concatenate([[0.0], np.cumsum(s[order])])
-    rows = np.concatenate(removed)
-    keys = n * np.repeat(parts, [one.size for one in removed]) + rank[rows]
-    sort = np.argsort(keys)
-    keys, gone = keys[sort], np.concatenate([[0.0], np.cumsum(s[rows][sort])])
-
-    def left(first: Any) -> Array:
-        ends = np.searchsorted(keys, n * parts + first), np.searchsorted(keys, n * parts)
-        return np.asarray(total[first] - (gone[ends[0]] - gone[ends[1]]))
-
-    goal = level * left(n)
-    room = 8.0 * np.finfo(float).eps * n * total[-1]
-    found = []
-    for enough in (goal - room, goal + room):
-        low, high = np.ones(len(parts), dtype=np.int64), np.full(len(parts), n)
-        while (low < high).any():
-            middle = (low + high) // 2
-            there = left(middle) > enough
-            low, high = np.where(there, low, middle + 1), np.where(there, middle, high)
-        found.append(values[order[np.minimum(low, n) - 1]])
-    return np.asarray((found[0] + found[1]) / 2.0)
+    below = np.cumsum(s[order])
+    rounding = 8.0 * np.finfo(float).eps * values.size
+    ends = below[-1] * np.array([level - rounding, level + rounding])
+    places = np.minimum(np.searchsorted(below, ends, side="right"), values.size - 1)
+    return float(values[order[places]].mean())
 
 
 def baselines_of(model: Any, scorer: Any, y: Any, s: Array, folds: Folds) -> list[Baseline]:
-    """The baselines of a scorer, of which the one with the best score counts.
+    """The baselines of a scorer; the one with the best score is used.
 
     Parameters
     ----------
     model : KernelEstimator
-        That knows targets and classes.
+        With targets and classes set.
     scorer : callable
-        Of scikit-learn or the caller's.
+        Of scikit-learn or the caller.
     y : targets, as the caller gave them
     s : (n,) array
         Weights of the rows.
@@ -192,11 +159,16 @@ def baselines_of(model: Any, scorer: Any, y: Any, s: Array, folds: Folds) -> lis
     if len(constants) == 1:
         constants = constants * Y.shape[1]
 
-    def constants_of(removed: Sequence[Array]) -> Array:
-        pairs = zip(constants, Y.T, strict=True)
-        return np.column_stack([constant(column, s, removed) for constant, column in pairs])
+    orders = np.argsort(
+        Y, axis=0, kind="stable"
+    ).T  # so that quantiles sort sorted values, which is fast
+    columns = [(y[order], order) for y, order in zip(Y.T, orders, strict=True)]
 
-    values = _repeated(constants_of, folds, by_part)
+    def constants_of(weights: Array) -> list[float]:
+        pairs = zip(constants, columns, strict=True)
+        return [constant(y, weights[order]) for constant, (y, order) in pairs]
+
+    values = _repeated(constants_of, s, folds, by_part)
     return [Baseline(name, look_up(model, values), values)]
 
 
@@ -204,54 +176,54 @@ def _of_classes(model: Any, scorer: Any, y: Any, s: Array, folds: Folds) -> list
     classes, func = model.classes_, getattr(scorer, "_score_func", None)
     member = np.eye(len(classes))[np.searchsorted(classes, np.ravel(np.asarray(y)))]
     proper = func in OF_PROBABILITIES
-    shares = _repeated(lambda removed: training_means(member, s, removed), folds, proper)
-    of_labels = (
-        hasattr(scorer, "_estimator") or getattr(scorer, "_response_method", "") == "predict"
-    )
-    if not of_labels and hasattr(scorer, "_response_method"):
+    shares = _repeated(lambda w: np.average(member, axis=0, weights=w), s, folds, proper)
+
+    def baseline(name: str, leading: Array) -> Baseline:
+        """With the largest entries of ``leading`` as decisions."""
+        values = leading[:, 1:] - leading[:, :1] if len(classes) == 2 else leading
+        return Baseline(name, _Shares(classes, shares, values), values)
+
+    own = hasattr(scorer, "_estimator")
+    response = "predict" if own else getattr(scorer, "_response_method", "predict")
+    if response != "predict":
         name = "the shares of the classes" if proper else "the same score for every row"
-        return [Baseline(name, Shares(classes, shares), _as_decision(shares))]
+        return [baseline(name, shares)]
     found: list[Baseline] = []
     for label in np.argsort(-shares[0], kind="stable"):
         name = f"always {classes[label]!s}" if found else "always the most frequent class"
-        sure = np.broadcast_to(np.eye(len(classes))[label], shares.shape)
-        found.append(Baseline(name, Shares(classes, shares, int(label)), _as_decision(sure)))
-    return found[:1] if hasattr(scorer, "_estimator") or func is metrics.accuracy_score else found
+        found.append(baseline(name, np.tile(np.eye(len(classes))[label], (len(shares), 1))))
+    return found[:1] if own or func is metrics.accuracy_score else found
 
 
-def _as_decision(shares: Array) -> Array:
-    """Decision values with the largest share in front."""
-    return np.asarray(shares[:, 1:] - shares[:, :1] if shares.shape[1] == 2 else shares)
-
-
-def _repeated(estimate: Callable[..., Array], folds: Folds, by_part: bool) -> Array:
-    """What is learned from each training part, or from all rows, for every test row."""
-    if by_part:
-        return np.repeat(estimate(folds.removed), np.diff(folds.offsets), axis=0)
-    return np.repeat(estimate([np.empty(0, dtype=np.intp)]), folds.rows.size, axis=0)
+def _repeated(estimate: Callable[[Array], Any], s: Array, folds: Folds, by_part: bool) -> Array:
+    """The estimate from each training part, or from all rows, repeated for every test row."""
+    if not by_part:
+        return np.repeat([estimate(s)], folds.rows.size, axis=0)
+    found = []
+    for removed in folds.removed:
+        weights = s.copy()
+        weights[removed] = 0.0
+        found.append(estimate(weights))
+    return np.repeat(found, np.diff(folds.offsets), axis=0)
 
 
 def _constants(model: Any, scorer: Any) -> tuple[str, list[Constant], bool]:
     """Name and constants of a regression, one for all columns or one each; whether by parts."""
     func, levels = getattr(scorer, "_score_func", None), levels_of(model)
-    own = func is None and hasattr(scorer, "_estimator") and len(levels) > 1
-    if own and model.spec().loss.name == "expectile":
+    own = func is None and hasattr(scorer, "_estimator")
+    if own and len(levels) > 1 and model.spec().loss.name == "expectile":
         return "always the expectiles", [partial(_expectile, level=one) for one in levels], False
-    if own or scorer is neg_pinball_loss:
-        return _named(levels), [partial(training_quantiles, level=one) for one in levels], True
+    if scorer is neg_pinball_loss or (own and len(levels) > 1):
+        return _named(levels), [partial(weighted_quantile, level=one) for one in levels], True
     if func in OF_QUANTILES:
         level = scorer._kwargs.get("alpha", 0.5)
-        return _named((level,)), [partial(training_quantiles, level=level)], True
+        return _named((level,)), [partial(weighted_quantile, level=level)], True
     metric = scorer if isinstance(scorer, Metric) else ROW_METRICS.get(func)
-    loss = "" if metric is None else metric.loss
-    if func in OF_MEDIANS or loss == "absolute":
-        return _named((0.5,)), [partial(training_quantiles, level=0.5)], True
-    if func is metrics.mean_absolute_percentage_error:
-        return "always the median by 1/|y|", [_relative_median], True
-    if func in OF_LOGARITHMS:
-        return "always the mean of logarithms", [_of_logarithms], True
-    known = func in OF_MEANS or loss == "squared" or hasattr(scorer, "_estimator")
-    return "always the mean", [_mean], known
+    loss = LOSSES_OF_METRICS.get(func, metric.loss if metric else "")
+    if loss in BEST_CONSTANTS:
+        name, constant = BEST_CONSTANTS[loss]
+        return name, [constant], True
+    return "always the mean", [_mean], own
 
 
 def _named(levels: Sequence[float]) -> str:
@@ -260,22 +232,31 @@ def _named(levels: Sequence[float]) -> str:
     return "always the median" if levels[0] == 0.5 else f"always the quantile {levels[0]:g}"
 
 
-def _mean(values: Array, s: Array, removed: Sequence[Array]) -> Array:
-    return training_means(values[:, None], s, removed)[:, 0]
+def _mean(values: Array, s: Array) -> float:
+    return float(np.average(values, weights=s))
 
 
-def _of_logarithms(values: Array, s: Array, removed: Sequence[Array]) -> Array:
-    return np.asarray(np.expm1(_mean(np.log1p(values), s, removed)))
+def _of_logarithms(values: Array, s: Array) -> float:
+    return float(np.expm1(_mean(np.log1p(values), s)))
 
 
-def _relative_median(values: Array, s: Array, removed: Sequence[Array]) -> Array:
+def _relative_median(values: Array, s: Array) -> float:
     weight = s / np.maximum(np.abs(values), np.finfo(float).eps)
-    return training_quantiles(values, weight, removed, 0.5)
+    return weighted_quantile(values, weight, 0.5)
 
 
-def _expectile(values: Array, s: Array, removed: Sequence[Array], level: float) -> Array:
-    """Expectile of all rows: the mean with weights level above itself, 1 - level below."""
-    found = np.average(values, weights=s)
-    for _ in range(EXPECTILE_STEPS):
-        found = np.average(values, weights=s * np.where(values > found, level, 1.0 - level))
-    return np.full(len(removed), found)
+def _expectile(values: Array, s: Array, level: float) -> float:
+    """The mean with weights level above itself, 1 - level below."""
+    found = _mean(values, s)
+    for _ in range(MAX_EXPECTILE_STEPS):
+        found = _mean(values, s * np.where(values > found, level, 1.0 - level))
+    return found
+
+
+#: loss of a row -> name and value of its best constant
+BEST_CONSTANTS: dict[str, tuple[str, Constant]] = {
+    "squared": ("always the mean", _mean),
+    "absolute": ("always the median", partial(weighted_quantile, level=0.5)),
+    "relative": ("always the median by 1/|y|", _relative_median),
+    "logarithmic": ("always the mean of logarithms", _of_logarithms),
+}

@@ -50,7 +50,6 @@ A row of weight s_i counts s_i times, in the fit and in the ranks, and the new r
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +57,7 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.folds import Folds
+from onefit.inverse import DenseInverse
 from onefit.problem import Problem
 
 __all__ = ["LocalWidths", "conformal_sets", "hull", "local_widths"]
@@ -71,8 +71,8 @@ class LocalWidths(NamedTuple):
 
     Attributes
     ----------
-    own : (n, k) array
-        Of the rows that each split tests; NaN for the others.
+    own : (N,) array
+        Of the rows that the splits test, in the order of ``folds.rows``.
     new : (m, k) array
         Of the new rows, for each split.
     full : (m, 1) array
@@ -84,58 +84,45 @@ class LocalWidths(NamedTuple):
     full: Array
 
 
-@dataclass(frozen=True)
-class _Bordered:
-    """N at one Lambda.
+class _Bordered(DenseInverse):
+    """P and the border of N, at one Lambda; here R = I, and M = K + diag(c).
 
     Attributes
     ----------
-    P : (n, n) array
-    border : (n,) array
-        The last column of N; zero without an intercept.
-    corner : float
-        Minus the last element of N.
     c : (n,) array
     ridge : float
         Lambda.
+    last : (n,) array
+        The last column of N without its last element; zero without an intercept.
     """
 
-    P: Array = field(repr=False)
-    border: Array = field(repr=False)
-    corner: float
-    c: Array = field(repr=False)
-    ridge: float
-
-    @classmethod
-    def of(cls, problem: Problem, ridge: float) -> _Bordered:
+    def __init__(self, problem: Problem, ridge: float) -> None:
         n = problem.n
         M = np.array(problem.K.block(np.arange(n)), dtype=np.float64, order="F")
-        c = ridge / problem.s.astype(np.float64)
-        M[np.diag_indices(n)] += c
+        self.c, self.ridge = ridge / problem.s.astype(np.float64), ridge
+        M[np.diag_indices(n)] += self.c
         try:
-            P = linalg.inverse_spd(M)
+            super().__init__(M, np.ones(n), problem.fit_intercept)
         except linalg.LinAlgError as error:
             raise ValueError(
                 f"the kernel matrix plus its ridge ({ridge:.1e}) is not positive definite to "
                 "working precision, so that conformal sets and local widths cannot be computed; "
                 "raise lam, or use width='constant' with method='cv+'"
             ) from error
-        if not problem.fit_intercept:
-            return cls(P, np.zeros(n), 0.0, c, ridge)
-        sums = P.sum(axis=1)
-        border = sums / sums.sum()
-        P -= np.outer(sums, border)
-        return cls(P, border, float(1.0 / sums.sum()), c, ridge)
+        # with t = 1'M^-1 1, the column is M^-1 1 / t, and the corner of N is -1 / t
+        root = self.border.sum() if problem.fit_intercept else np.inf
+        self.last, self._corner = self.border / root, 1.0 / root**2
 
     def at(self, k_new: Array, diagonal: Array) -> tuple[Array, Array]:
         """h (n, m) and v(x)^2 (m,) of new rows with kernel values ``k_new`` (n, m)."""
-        h = linalg.matmul(self.P, k_new) + self.border[:, None]
-        explained = linalg.dots(k_new, h) + self.border @ k_new - self.corner
+        h = self.solve(k_new) + self.last[:, None]
+        explained = linalg.dots(k_new, h) + self.last @ k_new - self._corner
         return h, np.maximum(diagonal + self.ridge - explained, self.ridge)
 
     def without(self, rows: Indices, h: Array) -> tuple[Array, Array]:
         """What leaving out some rows adds to v(x)^2 (m,), and v^2 of these rows themselves."""
-        inverse = linalg.inverse_spd(np.array(self.P[np.ix_(rows, rows)], order="F"))
+        block = self.block(rows) - np.outer(self.border[rows], self.border[rows])
+        inverse = linalg.inverse_spd(np.asfortranarray(block))
         added = linalg.dots(h[rows], inverse @ h[rows])
         own = np.diagonal(inverse) - self.c[rows] + self.ridge
         return added, np.maximum(own, self.ridge)
@@ -158,17 +145,17 @@ def local_widths(
         K(x, x) of the new rows.
     """
     k_new, diagonal = np.asfortranarray(K_new.T, dtype=np.float64), diagonal.astype(np.float64)
-    own, new = np.full((problem.n, len(folds)), np.nan), np.empty((diagonal.size, len(folds)))
+    own, new = np.empty(folds.rows.size), np.empty((diagonal.size, len(folds)))
     ridges = np.array([problem.ridge(lam, train) for train in folds.train])
     for ridge in np.unique(ridges):
-        inverse = _Bordered.of(problem, float(ridge))
+        inverse = _Bordered(problem, float(ridge))
         h, variance = inverse.at(k_new, diagonal)
-        for k in np.flatnonzero(ridges == ridge):
+        for k in np.flatnonzero(ridges == ridge).tolist():
             rows = folds.removed[k]
             added, left = inverse.without(rows, h)
             new[:, k] = variance + added
-            own[rows, k] = left
-    full = _Bordered.of(problem, problem.ridge(lam)).at(k_new, diagonal)[1]
+            own[folds.place(k)] = left[np.searchsorted(rows, folds.test[k])]
+    full = _Bordered(problem, problem.ridge(lam)).at(k_new, diagonal)[1]
     return LocalWidths(np.sqrt(own), np.sqrt(new), np.sqrt(full)[:, None])
 
 
@@ -193,19 +180,18 @@ def conformal_sets(
         The ends of the k intervals that make up a set, in ascending order.
     """
     ridge = problem.ridge(lam) + (lam if problem.scaling == "mean" else 0.0)
-    inverse = _Bordered.of(problem, ridge)
+    inverse = _Bordered(problem, ridge)
     k_new = np.asfortranarray(K_new.T, dtype=np.float64)
     h, delta = inverse.at(k_new, diagonal.astype(np.float64))
-    deleted = 1.0 / (np.diagonal(inverse.P)[:, None] + h * h / delta)
+    deleted = 1.0 / (inverse.projected_diagonal()[:, None] + h * h / delta)
     width = np.sqrt(np.maximum(deleted - inverse.c[:, None] + ridge, ridge)) if local else 1.0
     slope = -h / delta * deleted / width
     new = 1.0 / np.sqrt(delta) if local else np.ones_like(delta)
     weight = problem.s.astype(np.float64)
     needed = alpha * (weight.sum() + 1.0) * (1.0 + RANK_ROUNDING) - 1.0
-    found = []
-    for y in problem.Y.astype(np.float64).T:
-        a = inverse.P @ y
-        centre = a @ k_new + inverse.border @ y
+    found, Y = [], problem.Y.astype(np.float64)
+    for y, a in zip(Y.T, inverse.solve(Y).T, strict=True):
+        centre = a @ k_new + inverse.last @ y
         start = a[:, None] * deleted / width
         found.append(
             [
@@ -220,7 +206,8 @@ def _where_enough(a: Array, b: Array, g: float, weight: Array, needed: float) ->
     """The r where rows with |a + b r| >= g |r| weigh more than ``needed``: (k, 2) ends."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.sort(np.stack([a / (g - b), -a / (g + b)]), axis=0)
-    low, high = np.where(np.isnan(ends), [[-np.inf], [np.inf]], ends)
+    # 0 / 0: the score of the row is that of the new row, whatever r
+    low, high = np.where(np.isnan(ends).any(axis=0), [[-np.inf], [np.inf]], ends)
     out = np.abs(b) > g
     far = np.full(np.count_nonzero(out), np.inf)
     begin = np.concatenate([low[~out], high[out], -far])

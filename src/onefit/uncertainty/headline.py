@@ -1,12 +1,12 @@
-"""The numbers a search is judged by: the winner's score, its gain over a baseline, its error.
+"""The headline of a search: the score of its winner with an interval and a baseline.
 
-- **Pooled.** The metric of all held-out rows at once. The mean over splits that scikit-learn takes
-  is another number for every metric that is not a mean over rows (root mean squared error, R^2, the
-  area under a ROC curve), and drifts with the size of the splits: of single rows, the mean of the
-  root mean squared errors is the mean absolute error.
-- **Beside a baseline** (:mod:`onefit.uncertainty.baseline`): the best constant by the same metric.
-  An error rate of 0.011 says nothing where one row in ninety is of the other class.
-- **With an interval** (:mod:`onefit.uncertainty.score_interval`).
+- **The score is pooled**: the metric of all held-out rows at once. For metrics that are not means
+  over rows (root mean squared error, R^2, the area under a ROC curve), scikit-learn's mean over
+  splits differs from it and depends on the size of the splits: with splits of single rows, the mean
+  of the root mean squared errors is the mean absolute error.
+- **The baseline** (:mod:`onefit.uncertainty.baseline`) is the best constant by the same metric. An
+  error rate of 0.011 is poor if one row in ninety is of the other class.
+- **The interval**: see :mod:`onefit.uncertainty.score_interval`.
 """
 
 from __future__ import annotations
@@ -15,43 +15,33 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.metrics import r2_score
 
 from onefit._format import number
+from onefit._types import Array
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.scoring.row_losses import RowLosses, jackknife_error, optimism_of_splits
 from onefit.search.inputs import FitInputs
 from onefit.search.outcome import Outcome
-from onefit.search.results import Results
 from onefit.search.scorers import Scoring, build_scoring, call_pooled, name_of, only
 from onefit.uncertainty.baseline import Baseline, baselines_of
-from onefit.uncertainty.score_interval import COVERAGE_LEVEL, inflation, range_of, score_interval
+from onefit.uncertainty.score_interval import COVERAGE_LEVEL, range_of, score_interval
 
-Array = NDArray[Any]
+__all__ = ["Headline", "blocks_of", "judge", "row_losses", "warn_of_drift"]
 
-__all__ = [
-    "Headline",
-    "Rival",
-    "blocks_of",
-    "judge",
-    "pooled_errors",
-    "row_losses",
-    "warn_of_drift",
-]
-
-#: largest number of blocks left out in turn, of groups and for metrics without a formula
+#: largest number of blocks left out in turn for metrics without a formula
 MAX_JACKKNIFE_BLOCKS = 50
 #: seed of the draws for the optimism, so that a search gives the same numbers again
 OPTIMISM_SEED = 0
-#: losses of rows by all candidates that are kept at a time, and test sets that are called tiny
-MAX_KEPT_LOSSES, MAX_TINY_TEST_ROWS = 2**26, 30
-UNDEFINED = "the metric is not defined for a constant"
+#: numbers kept for the losses of all rows by all candidates: half a gigabyte of doubles
+MAX_KEPT_LOSSES = 2**26
+#: rows of a test set below which a mean over splits that differs from the pooled score is warned of
+MIN_TEST_ROWS = 30
 
 
 @dataclass(frozen=True)
@@ -67,24 +57,24 @@ class Headline:
     interval : (float, float)
         For the score on new rows, of level 0.95; its middle is below the score by the optimism.
     standard_error : float
-        Of the score, rows (or groups) taken as independent.
+        Of the score, for independent rows, or groups.
     optimism : float
         Estimated increase of the score because the winner was chosen by it.
     baseline : float
         The best score, on the same rows, of a constant prediction that ignores X; NaN, with a
         reason, if the scorer is not defined for it.
     lead : (float, float)
-        Interval for the difference of the score from that of the baseline, on the same rows, and
-        row by row if the metric allows it.
+        Interval for the difference between the scores of winner and baseline on the same rows,
+        paired row by row if the metric allows it.
     baseline_name : str
     mean_of_splits : float
         Mean of the scores of the splits, as in scikit-learn.
     r2 : float or None
-        Of a regression, all rows together.
+        Of a regression; of all rows together.
     shares : dict
         Of a classification: the share of each class.
     rows : int
-        That were held out.
+        Number of held-out rows.
     level : float
     reason : str
         Why there is no baseline, else empty.
@@ -121,9 +111,9 @@ class Headline:
         Parameters
         ----------
         shown : callable, default=float
-            From scores to the numbers that are to be shown.
+            Converts scores to the numbers that are displayed.
         name : str, default="score"
-            What they are.
+            Their name.
         """
         if self.beats_baseline:
             return ""
@@ -140,26 +130,25 @@ class Headline:
         )
 
 
-@dataclass(frozen=True)
-class Rival:
+class _Rival(NamedTuple):
     """The baseline, and its score on all rows; NaN and the reason where it has none."""
 
-    baseline: Baseline | None
-    score: float
-    reason: str = ""
+    baseline: Baseline | None = None
+    score: float = np.nan
+    reason: str = "the metric is not defined for a constant"
 
 
 @dataclass(frozen=True)
 class _Judged:
-    """A winner, as far as its headline needs it.
+    """Data of a headline.
 
     Attributes
     ----------
     given : FitInputs
     scoring : Scoring
-    model : the winner, as far as scorers need it
+    model : estimator with the parameters and classes of the winner
     metric : str
-        The name of the metric that counts.
+        Name of the metric that chooses.
     held : HeldOut
         Of the winner.
     """
@@ -178,37 +167,34 @@ class _Judged:
 
     @property
     def scorer(self) -> Any:
-        """The scorer that counts, alone."""
+        """The scorer that chooses, alone."""
         return getattr(self.given.scorers, "_scorers", {}).get(self.metric, self.given.scorers)
 
     @cached_property
-    def rival(self) -> Rival:
-        """The baseline that scores best; NaN and the reason where the scorer does not take it."""
-        given, folds, found = self.given, self.held.folds, Rival(None, np.nan, UNDEFINED)
+    def rival(self) -> _Rival:
+        """The baseline with the best score; NaN and the reason if the scorer refuses it."""
+        given, folds, found = self.given, self.held.folds, _Rival()
         alone = only(given.scorers, self.metric)
         try:
             for one in baselines_of(self.model, self.scorer, given.y, self.s, folds):
                 scores = call_pooled(alone, given.X, given.y, given.params, folds, one.estimator)
                 score = scores.get(self.metric, np.nan)
-                if score > found.score or found.baseline is None:
-                    found = Rival(one, score, found.reason if np.isnan(score) else "")
-        except Exception as error:  # a scorer of the caller's may ask for anything
+                if not np.isnan(score) and not score <= found.score:
+                    found = _Rival(one, score, "")
+                elif found.baseline is None:
+                    found = _Rival(one)
+        except Exception as error:  # the caller's scorer may need anything
             why = f"the scorer does not take the baseline: {error}"
-            return Rival(found.baseline, np.nan, why)
+            return _Rival(found.baseline, np.nan, why)
         return found
 
     @cached_property
     def losses(self) -> RowLosses | None:
-        """Losses of winner and baseline, where the metric follows from them."""
+        """Losses of winner and baseline, if the metric is a function of them."""
         if self.metric not in self.scoring.fast or self.rival.baseline is None:
             return None
         both = [([0], self.held.values[None]), ([1], self.rival.baseline.values[None])]
         return RowLosses.of(*self.scoring.fast[self.metric], both, 2)
-
-    @property
-    def rows_count_alike(self) -> bool:
-        """Whether the metric is known to be of one mean over all rows."""
-        return self.losses is not None and self.losses.metric.members is None
 
     def pooled(self, folds: Folds, values: Array) -> Array:
         """Scores of the winner on each of some sets of rows, given its values there."""
@@ -223,58 +209,59 @@ class _Judged:
 def judge(
     given: FitInputs,
     scoring: Scoring,
-    results: Results,
-    rivals: RowLosses | None,
     model: Any,
     metric: str,
-    best: int,
     held: HeldOut,
+    splits: Array,
+    best: int,
+    rivals: RowLosses | None,
 ) -> Headline | None:
     """The headline of a winner; None, with a warning, where a scorer does not take all rows.
 
     Parameters
     ----------
     given, scoring : as for the search
-    results : Results
-        Of all candidates.
-    rivals : RowLosses or None
-        Losses of all candidates, where the metric follows from them.
-    model, metric, held : see the winner
+    model : estimator with the parameters and classes of the winner
+    metric : str
+        Name of the metric that chooses.
+    held : HeldOut
+        Of the winner.
+    splits : (C, k) array
+        Scores of all candidates in every split.
     best : int
-        The winner.
+        The winner among the candidates.
+    rivals : RowLosses or None
+        Losses of all candidates, if the metric is a function of them.
     """
-    judged = _Judged(given, scoring, model, metric, held)
     try:
-        return _headline(judged, results.scores[metric], best, rivals)
-    except Exception as error:  # a scorer of the caller's; the search is done, and stays
+        return _headline(_Judged(given, scoring, model, metric, held), splits, best, rivals)
+    except Exception as error:  # of the caller's scorer; the search itself is complete
         warnings.warn(f"there is no headline_: all rows together gave: {error}", stacklevel=5)
         return None
 
 
 def _headline(judged: _Judged, splits: Array, best: int, rivals: RowLosses | None) -> Headline:
-    """The numbers of a winner; ``splits`` are the scores (C, k) of all candidates."""
-    held, random = judged.held, np.random.default_rng(OPTIMISM_SEED)
-    rows = held.folds.rows
+    held, losses, rival = judged.held, judged.losses, judged.rival
+    random = np.random.default_rng(OPTIMISM_SEED)
     score, left, ahead = _score_and_left(judged)
-    error = float(jackknife_error(left))
     if rivals is not None:
-        optimism = rivals.optimism(rows, random)
+        optimism = rivals.optimism(blocks_of(held.folds, judged.given.groups), random)
     else:
         optimism = optimism_of_splits(splits, random)
     classifier = is_classifier(judged.model)
     tested = held.tested
-    train = float(np.mean([part.size for part in held.folds.train]))
     shares = _shares(judged.given.y, tested) if classifier else {}
-    factor = inflation(tested.size, train)
+    # Nadeau and Bengio's factor of the variance
+    factor = 1.0 + tested.size / float(np.mean([part.size for part in held.folds.train]))
+    one_mean = losses is not None and losses.metric.members is None
     interval = score_interval(
         range_of(judged.scorer, judged.model, classifier),
         score,
         left,
         optimism=optimism,
         factor=factor,
-        rows=float(tested.size) if judged.rows_count_alike else _rows_of(shares, tested.size),
+        rows=float(tested.size) if one_mean else _rows_of(shares, tested.size),
     )
-    rival = judged.rival
     lead = (interval[0] - rival.score, interval[1] - rival.score)
     if ahead is not None:
         ends, gap = (-np.inf, np.inf), score - rival.score
@@ -283,7 +270,7 @@ def _headline(judged: _Judged, splits: Array, best: int, rivals: RowLosses | Non
         scoring=name_of(judged.scorer, judged.model),
         score=score,
         interval=interval,
-        standard_error=error,
+        standard_error=float(jackknife_error(left)),
         optimism=optimism,
         baseline=rival.score,
         lead=lead,
@@ -296,23 +283,23 @@ def _headline(judged: _Judged, splits: Array, best: int, rivals: RowLosses | Non
     )
 
 
-def blocks_of(folds: Folds, grouped: bool, most: int | None = None) -> Array:
-    """The block of each test row: rows one by one, or ``most`` blocks; whole splits for groups."""
-    if grouped:
-        k = len(folds)
-        split = np.repeat(np.arange(k), np.diff(folds.offsets))
-        return np.unique(split % min(k, MAX_JACKKNIFE_BLOCKS), return_inverse=True)[1]
-    place = np.unique(folds.rows, return_inverse=True)[1]
-    return place if most is None else place % min(most, int(place.max()) + 1)
+def blocks_of(folds: Folds, groups: Any, most: int | None = None) -> Array:
+    """The block of each test row: its group, or the row itself; several of them if over ``most``.
+
+    A row that several splits test is in one block, and so is a group.
+    """
+    unit = folds.rows if groups is None else np.asarray(groups)[folds.rows]
+    block = np.unique(unit, return_inverse=True)[1]
+    return block if most is None else block % min(most, int(block.max()) + 1)
 
 
 def _score_and_left(judged: _Judged) -> tuple[float, Array, Array | None]:
     """The pooled score; it, and its lead over the baseline, without each block of rows."""
     folds, values = judged.held.folds, judged.held.values
     if judged.losses is not None:
-        left = judged.losses.without(blocks_of(folds, judged.given.grouped))
+        left = judged.losses.without(blocks_of(folds, judged.given.groups))
         return float(judged.losses.scores()[0, 0]), left[:, 0], left[:, 0] - left[:, 1]
-    blocks = blocks_of(folds, judged.given.grouped, MAX_JACKKNIFE_BLOCKS)
+    blocks = blocks_of(folds, judged.given.groups, MAX_JACKKNIFE_BLOCKS)
     everything = np.ones(blocks.size, dtype=bool)
     parts = [everything, *(blocks != b for b in range(int(blocks.max()) + 1))]
     tests = [folds.rows[part] for part in parts]
@@ -333,7 +320,7 @@ def _shares(y: Any, rows: Array) -> dict[Any, float]:
 
 
 def _rows_of(shares: dict[Any, float], rows: int) -> float:
-    """Rows that a share of 0 or 1 was counted on, if every class counts alike: rare ones few."""
+    """Effective number of rows of a metric that weighs all classes alike: rare classes have few."""
     if not shares:
         return float(rows)
     counts = rows * np.array(list(shares.values()))
@@ -341,7 +328,7 @@ def _rows_of(shares: dict[Any, float], rows: int) -> float:
 
 
 def _r2(judged: _Judged) -> float | None:
-    """R^2 of all rows; None for several levels of one target, which R^2 does not compare."""
+    """R^2 of all rows; None for several levels of one target."""
     rows = judged.held.folds.rows
     Y = np.asarray(judged.given.y, dtype=float).reshape(judged.held.folds.n, -1)
     if Y.shape[1] != judged.held.values.reshape(rows.size, -1).shape[1]:
@@ -352,7 +339,8 @@ def _r2(judged: _Judged) -> float | None:
 def row_losses(scoring: Scoring | None, outcomes: list[Outcome], metric: Any) -> RowLosses | None:
     """Losses of the rows by all candidates.
 
-    None for other scorers, where they are too many, or where held-out values are not kept.
+    None for scorers that are not functions of them, for too many losses, and where held-out values
+    are not kept.
     """
     if scoring is None or metric not in scoring.fast:
         return None
@@ -362,15 +350,10 @@ def row_losses(scoring: Scoring | None, outcomes: list[Outcome], metric: Any) ->
     return RowLosses.of(*scoring.fast[metric], ((one.indices, one.values) for one in outcomes), C)
 
 
-def pooled_errors(rivals: RowLosses, folds: Folds, grouped: bool) -> Array:
-    """Standard errors of the pooled scores of all candidates."""
-    return rivals.errors(blocks_of(folds, grouped))
-
-
 def warn_of_drift(headline: Headline, folds: Folds) -> None:
-    """Say where a mean over tiny splits is not what all rows together give."""
+    """Warn if the mean over tiny splits differs from the score of all rows together."""
     smallest = int(np.diff(folds.offsets).min())
-    if smallest < MAX_TINY_TEST_ROWS and headline.drifts:
+    if smallest < MIN_TEST_ROWS and headline.drifts:
         warnings.warn(
             f"the mean score over the splits, {headline.mean_of_splits:.4g}, is not the score of "
             f"all held-out rows together, {headline.score:.4g}: the metric is no mean over rows, "

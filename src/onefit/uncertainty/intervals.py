@@ -1,11 +1,10 @@
 """Prediction intervals from held-out residuals, without refits.
 
 Let u^(k) be the model of split k, trained without the rows that it tests, and R_ki = |y_i -
-u^(k)(x_i)| the residual of a row i that it tests. The refits that make such intervals dear
-elsewhere are not needed: the models of all splits come from one fit
-(:mod:`onefit.uncertainty.fold_models`), exact for the squared loss and, by Newton steps, for the
-others. What the interval may claim depends on what a new row is exchangeable with; the splits say
-that.
+u^(k)(x_i)| the residual of a row i that it tests. The models of all splits come from one fit,
+without refits (:mod:`onefit.uncertainty.fold_models`): exact for the squared loss and, by Newton
+steps, for the others. The coverage that is guaranteed depends on what a new row is exchangeable
+with, which follows from the splits.
 
 **Rows** (k-fold, leave-one-out, shuffled or repeated splits). With one split that tests m rows and
 a new row that is exchangeable with them, the rank of R = |y - u(x)| among the m residuals and
@@ -36,10 +35,10 @@ new row is a random row of a random one of G + 1 groups, so that R is a draw fro
     1/(G + 1) sum over the G + 1 groups of the residuals of group g, each with weight 1/n_g.
 
 Of the new group one residual is known at best; its part of the mixture is put at infinity, which
-makes quantiles larger only (hierarchical conformal prediction: Lee, Barber and Willett 2023,
+can only make quantiles larger (hierarchical conformal prediction: Lee, Barber and Willett 2023,
 "Distribution-free inference with hierarchical data"). So each group weighs 1, its rows share that,
-and n in the ranks above is the number of groups; the means of p-values are taken as before. With
-G groups no alpha below 1/(G + 1) can be had, however many rows there are: that is refused.
+and n in the ranks above is the number of groups; p-values are averaged as before. With G groups no
+alpha below 1/(G + 1) is possible, whatever the number of rows; it is refused.
 
 **Time** (splits that train only on rows before those they test, as TimeSeriesSplit does). Future
 rows are exchangeable with no past ones, and models of the distant past are poor centres. The
@@ -49,8 +48,8 @@ interval is centred at the model of all rows,
 
 If the errors of forecasts are stationary and depend weakly on those long past, the share of past
 forward residuals below a bound tends to the probability that the next one is, and the coverage to
-1 - alpha. Models of the past knew fewer rows, so their errors are rather larger than the next.
-There is no guarantee for finite samples.
+1 - alpha. Models of the past were fitted to fewer rows, so their errors tend to be larger than the
+next. There is no guarantee for finite samples.
 
 **Quantiles.** An estimator with several levels (loss "quantile" or "expectile") has a lower curve
 l, of its lowest level, and an upper one h. The residual is R_i = max(l^(k)(x_i) - y_i, y_i -
@@ -60,14 +59,14 @@ R_i to the ranked h^(k(i))(x) + R_i: conformalised quantile regression (Romano, 
 
 **Local widths and full conformal sets**: see :mod:`onefit.uncertainty.conformal`.
 
-**Where coverage cannot hold.** It is on average over new rows, not at each x, nor for each group.
-Parameters chosen on the same rows make residuals somewhat too small, the more candidates there
-are. Rows unlike the training rows (found by :func:`novelty`) are not exchangeable with
-them. Folds that are drawn by the sizes of groups (GroupKFold without shuffle) tie a group's fold
-to its size. Forecasts further ahead than the test sets of the splits reach, errors that grow with
-time, and changes after the last training row are outside of what forward residuals know.
+**Limits of the coverage.** It is an average over new rows; it need not hold at each x, nor for each
+group. Parameters chosen on the same rows make residuals somewhat too small, the more candidates the
+smaller. Rows unlike the training rows (found by :func:`novelty`) are not exchangeable with them.
+Folds drawn by the sizes of groups (GroupKFold without shuffle) make a group's fold depend on its
+size. Forward residuals do not cover forecasts further ahead than the test sets of the splits,
+errors that grow with time, and changes after the last training row.
 
-**Stacks** have intervals without a proof, see :mod:`onefit.uncertainty.of_stacks`.
+**Stacks** have intervals without a proof, see :mod:`onefit.uncertainty.fold_models`.
 
 **Weights.** A row of weight s_i stands for s_i equal rows that share a fold, in the fits and in the
 ranks, and the new row weighs 1: the interval ends at the smallest u^(k(i))(x) + R_i with
@@ -79,9 +78,8 @@ much a row is like the new one (recent rows 1, old ones less), fixed before y is
 interval of Barber, Candes, Ramdas and Tibshirani (2023, "Conformal prediction beyond
 exchangeability"), which loses no more coverage than weighted distances between distributions. The
 size of the weights matters: twice the weights claim twice the rows. Within a group they are shares.
-Weights that are precisions (one over the variance of a row's noise) make R_i of unequal sizes
-comparable in neither way: the intervals are then right on average at most, not for rows of one
-precision.
+Weights that are precisions (one over the variance of a row's noise) are neither: the coverage is
+then right on average at most, not for rows of one precision.
 """
 
 from __future__ import annotations
@@ -90,30 +88,33 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import indexable
 
 from onefit import linalg
-from onefit._validation import check_choice
+from onefit._indexing import n_rows
+from onefit._types import Array, Indices
+from onefit._validation import check_choice, check_weights
 from onefit.columns.fit import fit
-from onefit.estimators.accepted import check_accepted
+from onefit.estimators.accepted import best_estimator_of, check_accepted
 from onefit.estimators.stacked import StackedRegressor
 from onefit.folds import Folds, leave_one_out
 from onefit.quantiles import levels_of
-from onefit.search.preprocess import is_wrapped
-from onefit.uncertainty.conformal import LocalWidths, conformal_sets, hull
-from onefit.uncertainty.fold_models import KernelSample, Sample
-from onefit.uncertainty.of_stacks import StackedSample
-from onefit.uncertainty.ranked import Ranked, choose_folds, group_codes
-from onefit.uncertainty.refitted import PipelineSample
-
-Array = NDArray[Any]
+from onefit.search.preprocess import is_wrapped, kernel_estimator
+from onefit.uncertainty.conformal import conformal_sets, hull
+from onefit.uncertainty.fold_models import (
+    FoldPredictions,
+    of_kernel,
+    of_pipeline,
+    of_stack,
+    with_new_rows,
+)
+from onefit.uncertainty.ranked import Ranked, choose_folds, group_codes, whole_groups
 
 __all__ = ["PredictionInterval", "predict_interval"]
 
 
-#: values that a repr shows
+#: values shown by a repr
 MAX_REPR_VALUES = 10
 
 
@@ -128,14 +129,14 @@ class PredictionInterval:
     method : {"cv+", "jackknife+", "full", "forward", "cv"}
         "forward" where the splits go forward in time, "cv" of a stack.
     unit : {"rows", "groups"}
-        Reference for new rows.
+        The exchangeable units.
     units : float
-        How many there are.
+        Their number, or sum of weights.
     width : {"constant", "local", "quantiles"}
-        What residuals are divided by, or "quantiles" for an estimator with several levels.
+        The scale of residuals, or "quantiles" for an estimator with several levels.
     sets : list or None
-        Of method "full": for every new row the ends of the intervals that make up its set, a (k, 2)
-        array, from ``lower`` to ``upper``; a list of such lists for several targets.
+        Of method "full": for every new row the ends of the intervals whose union is its set, a
+        (k, 2) array, from ``lower`` to ``upper``; a list of such lists for several targets.
     """
 
     prediction: Array
@@ -182,14 +183,15 @@ def predict_interval(
 
     Kernel estimators need no refits. A pipeline is fitted once per split and once to all rows.
 
-    The splits and groups of a fitted search are used: after a grouped search the intervals are for
-    rows of new groups, after one with time-ordered splits for later rows.
+    The splits, groups and weights of a fitted search are used: after a grouped search the intervals
+    are for rows of new groups, after one with time-ordered splits for later rows.
 
     Parameters
     ----------
     estimator : KernelRegressor, a pipeline that ends in one, or a fitted search over either
         Its parameters are used; it is not changed. A search must have been fitted to the rows of
-        X_train. Its ``best_estimator_`` stands for the parameters alone, without splits and groups.
+        X_train. Its ``best_estimator_`` stands for the parameters alone, without splits, groups and
+        weights.
     X_train, y_train : training rows and targets
     X_new : array or sparse matrix of shape (m, d)
         Where to predict (kernel values against X_train when the kernel is precomputed).
@@ -200,19 +202,21 @@ def predict_interval(
         for the squared loss and independent rows: they hold new targets with probability at least
         1 - alpha, and may consist of several intervals (``sets``).
     cv : int, splitter or iterable of splits, default=None
-        Of "cv+": None takes the splits of a search, else 10 folds. An int draws shuffled folds, of
-        groups if there are any. Splits that go forward in time have intervals of their own.
+        For "cv+" only: None takes the splits of a search, else 10 folds. An int draws shuffled
+        folds, of groups if there are any. Splits that go forward in time have intervals of their
+        own.
     random_state : int, RandomState or None, default=0
         For the shuffle.
     sample_weight : array of shape (n,), default=None
-        How many rows each row stands for, in the fits and in the ranks of the held-out residuals;
-        see the head of this module. Rows of weight zero count for nothing.
+        Number of rows that each row stands for, in the fits and in the ranks of the held-out
+        residuals; see the head of this module. Rows of weight zero are left out. None takes those
+        of a search.
     groups : array of shape (n,), default=None
         The group of every row, if new rows come from new groups; None takes those of a search.
     width : {"constant", "local"}, default="constant"
-        "local" makes intervals wider where training rows are few. An estimator with several levels
-        has widths of its own: its intervals begin below the curve of the lowest level and end above
-        that of the highest.
+        "local" makes intervals wider where training rows are sparse. An estimator with several
+        levels has widths of its own: its intervals begin below the curve of the lowest level and
+        end above that of the highest.
     verbose : int, default=0
         1 prints a line after each refit of a pipeline.
 
@@ -230,9 +234,14 @@ def predict_interval(
     """
     check_choice("method", method, ("cv+", "jackknife+", "full"))
     check_choice("width", width, ("constant", "local"))
+    model = _model_of(estimator)
+    _check_options(model, method, width, cv)
     X_train, y_train = indexable(X_train, y_train)
-    sample = _sample(_model_of(estimator), X_train, y_train, sample_weight, method, width)
-    model, n = sample.leaf, sample.s.size
+    n, local = n_rows(X_train), width == "local"
+    if sample_weight is None:
+        sample_weight = getattr(getattr(estimator, "heldout_", None), "sample_weight", None)
+    s = check_weights(sample_weight, np.empty((n, 1)))
+    weight = None if sample_weight is None else s
     codes = _groups(estimator, groups, n)
     cv = _splits_of(estimator, method, n) if cv is None else cv
     if method == "full":
@@ -240,97 +249,81 @@ def predict_interval(
         folds = leave_one_out(n)
     else:
         folds = choose_folds(method, cv, X_train, y_train, codes, random_state)
-    rows = np.flatnonzero(sample.s)
+    rows = np.flatnonzero(s)
     if rows.size < n:
         folds = folds.among(rows)
         codes = None if codes is None else np.unique(codes[rows], return_inverse=True)[1]
-    ranked = Ranked.of(folds, sample.s[rows], codes)
+    ranked = Ranked.of(folds, s[rows], codes)
     alpha = ranked.check(alpha)
-    if isinstance(sample, KernelSample) and method == "full":
-        return _full(sample, rows, X_new, width, ranked, alpha)
-    full, parts, widths = sample.predict(rows, folds, X_new, width == "local", verbose)
-    if folds.is_forward:
-        method, parts = "forward", [(own, full[:, [j]]) for j, (own, _) in enumerate(parts)]
-        widths = None if widths is None else widths._replace(new=widths.full)
-    elif isinstance(sample, StackedSample):
-        method = "cv"
-    if len(levels_of(model)) > 1:
-        width, y = "quantiles", sample.Y[rows, 0]
-        lower, upper = _around_quantiles(ranked, y, parts, alpha)
-        full = np.median(full, axis=1)
+    sets = None
+    if method == "full":
+        full, lower, upper, sets = _full(model, X_train, y_train, weight, rows, X_new, alpha, local)
     else:
-        targets = zip(sample.Y[rows].T, parts, strict=True)
-        ends = [_around(ranked, y, own, new, alpha, widths) for y, (own, new) in targets]
-        lower, upper = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
-        if model.spec().coding.one_column:
-            full, lower, upper = full[:, 0], lower[:, 0], upper[:, 0]
-    return PredictionInterval(full, lower, upper, alpha, method, ranked.unit, ranked.units, width)
+        given = (model, X_train, y_train, weight, rows, folds, X_new)
+        if is_wrapped(model):
+            found = of_pipeline(*given, verbose)
+        elif isinstance(model, StackedRegressor):
+            method, found = "cv", of_stack(model, X_train, y_train, rows, folds, X_new)
+        else:
+            found = of_kernel(*given, local)
+        if folds.is_forward:
+            method, found = "forward", found.centred
+        full, levels = found.full, len(levels_of(kernel_estimator(model))) > 1
+        if levels:
+            width, full = "quantiles", np.median(full, axis=1, keepdims=True)
+        lower, upper = _ends(ranked, found, levels, alpha)
+    if np.ndim(y_train) == 1 or width == "quantiles":
+        full, lower, upper = full[:, 0], lower[:, 0], upper[:, 0]
+        sets = None if sets is None else sets[0]
+    unit, units = ranked.unit, ranked.units
+    return PredictionInterval(full, lower, upper, alpha, method, unit, units, width, sets)
 
 
-def _sample(model: Any, X: Any, y: Any, weight: Any, method: str, width: str) -> Sample:
-    """The rows of a pipeline, of a stack, or of a kernel estimator."""
-    if is_wrapped(model):
-        return PipelineSample.of(model, X, y, weight, method, width)
-    if isinstance(model, StackedRegressor):
-        return StackedSample.of(model, X, y, weight, method, width)
-    _check_width(model, method, width)
-    return KernelSample(model, model._prepare(X, y, weight))
-
-
-def _around(
-    ranked: Ranked, y: Array, own: Array, new: Array, alpha: float, widths: LocalWidths | None
+def _ends(
+    ranked: Ranked, found: FoldPredictions, levels: bool, alpha: float
 ) -> tuple[Array, Array]:
-    """Ends of the intervals of one target, around the predictions for new rows."""
-    residual = np.abs(y[ranked.row] - own[ranked.row, ranked.split])
-    if widths is None:
-        return ranked.ends(new, new, residual, alpha)
-    residual = residual / widths.own[ranked.row, ranked.split]
-    return ranked.ends(new, new, residual, alpha, widths.new)
+    """Ends of the intervals around the predictions for new rows, target by target.
 
-
-def _around_quantiles(
-    ranked: Ranked, y: Array, parts: list[Any], alpha: float
-) -> tuple[Array, Array]:
-    """Ends of the intervals outside of the lowest and the highest curve, wherever they cross."""
-    own = np.stack([one for one, _ in parts])[:, ranked.row, ranked.split]
-    new = np.stack([one for _, one in parts])
-    y = y[ranked.row]
-    residual = np.maximum(own.min(axis=0) - y, y - own.max(axis=0))
-    lower, upper = ranked.ends(new.min(axis=0), new.max(axis=0), residual, alpha)
-    middle = 0.5 * (lower + upper)  # of an empty interval
+    With ``levels`` they are below the lowest and above the highest curve, wherever these cross. An
+    empty interval becomes its middle.
+    """
+    y, held_out, low, high = found.Y[ranked.row], found.held_out, found.new, found.new
+    residuals, width = np.abs(y - held_out), None
+    if levels:
+        below, above = held_out.min(axis=1) - y[:, 0], y[:, 0] - held_out.max(axis=1)
+        residuals = np.maximum(below, above)[:, None]
+        low, high = low.min(axis=2, keepdims=True), high.max(axis=2, keepdims=True)
+    if found.widths is not None:
+        residuals, width = residuals / found.widths.own[:, None], found.widths.new
+    ends = [
+        ranked.ends(low[:, :, j], high[:, :, j], residual, alpha, width)
+        for j, residual in enumerate(residuals.T)
+    ]
+    lower, upper = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
+    middle = 0.5 * (lower + upper)
     return np.minimum(lower, middle), np.maximum(upper, middle)
 
 
 def _full(
-    sample: KernelSample, rows: Array, X_new: Any, width: str, ranked: Ranked, alpha: float
-) -> PredictionInterval:
-    """Full conformal sets, their ends, and the predictions of the estimator of all rows."""
-    model = sample.leaf
-    problem, K_new, X_new = sample.new_rows(rows, 0, X_new)
+    model: Any, X: Any, y: Any, weight: Any, rows: Indices, X_new: Any, alpha: float, local: bool
+) -> tuple[Array, Array, Array, list[Any]]:
+    """Predictions of the estimator of all rows, and the full conformal sets with their ends."""
+    problem = model._prepare(X, y, weight)
+    problem, K_new, X_new = with_new_rows(model, problem, rows, 0, X_new)
     lam, diagonal = float(model.lam), model.kernel_.diag(X_new)
-    sets: list[Any] = conformal_sets(problem, lam, K_new, diagonal, alpha, width == "local")
+    sets: list[Any] = conformal_sets(problem, lam, K_new, diagonal, alpha, local)
     (lower, upper), found = hull(sets), fit(problem, lam)
-    prediction = linalg.matmul(K_new, found.a) + found.b
-    if model.spec().coding.one_column:
-        prediction, lower, upper, sets = prediction[:, 0], lower[:, 0], upper[:, 0], sets[0]
-    about = (alpha, "full", ranked.unit, ranked.units)
-    return PredictionInterval(prediction, lower, upper, *about, width, sets)
+    return linalg.matmul(K_new, found.a) + found.b, lower, upper, sets
 
 
 def _model_of(estimator: Any) -> Any:
-    """A fresh regressor with the parameters of ``estimator``, or of a search's winner."""
+    """A fresh regressor with the parameters of ``estimator``, or of the winner of a search."""
     if hasattr(estimator, "pipeline_"):
         raise TypeError(
             f"predict_interval takes prepared rows, and {type(estimator).__name__} prepares them "
             "itself; use its method predict_interval(X_new)"
         )
-    if hasattr(estimator, "param_grid") or hasattr(estimator, "best_estimator_"):
-        if not hasattr(estimator, "best_estimator_"):
-            raise ValueError(
-                "predict_interval needs the winner of a search: fit the search first, with "
-                "refit=True"
-            )
-        estimator = estimator.best_estimator_
+    estimator = best_estimator_of(estimator, "predict_interval")
     if not is_wrapped(estimator):
         check_accepted(estimator, "predict_interval")
     if is_classifier(estimator):
@@ -341,22 +334,38 @@ def _model_of(estimator: Any) -> Any:
     return estimator if isinstance(estimator, StackedRegressor) else clone(estimator)
 
 
-def _check_width(model: Any, method: str, width: str) -> None:
-    """Refuse combinations that have no formula."""
-    spec, what = model.spec(), "method='full'" if method == "full" else "width='local'"
-    if method == "full" and not spec.quadratic:
+def _check_options(model: Any, method: str, width: str, cv: Any) -> None:
+    """Refuse options without effect, and combinations that have no formula."""
+    if method != "cv+" and cv is not None:
+        raise ValueError(
+            f"cv is for method='cv+', and method={method!r} leaves out rows one by one"
+        )
+    if method == "cv+" and width == "constant":
+        return
+    what = "width='local'" if width == "local" else f"method={method!r}"
+    if isinstance(model, StackedRegressor):
+        raise ValueError(
+            "intervals of a stack come from its held-out residuals alone, got "
+            f"{what}; use method='cv+' and width='constant'"
+        )
+    if method == "jackknife+" and width == "constant":
+        return
+    if is_wrapped(model):
+        raise ValueError(
+            f"{what} needs one kernel matrix of all rows, and a {type(model).__name__} has "
+            "one per split; use method='cv+' with width='constant'"
+        )
+    if method == "full" and not model.spec().quadratic:
         raise ValueError(
             f"method='full' is for loss='squared', got loss={model.loss!r}: other residuals are "
             "not affine in the new target; use method='cv+' or 'jackknife+'"
         )
-    if method != "full" and width == "constant":
-        return
     if len(levels_of(model)) > 1:
         raise ValueError(
             "width='local' is for one curve, and an estimator with several levels has widths of "
             "its own; use width='constant'"
         )
-    if spec.precomputed or model.approximation is not None:
+    if model.spec().precomputed or model.approximation is not None:
         raise ValueError(
             f"{what} needs the kernel matrix and K(x, x) of new rows, which kernel='precomputed' "
             "and approximations do not give; use method='cv+' with width='constant'"
@@ -380,10 +389,7 @@ def _groups(estimator: Any, groups: Any, n: int) -> Array | None:
     if groups is None or folds is None:
         return None
     _check_same(folds, n)
-    codes = group_codes(np.asarray(groups), n)
-    assert codes is not None
-    whole = all(not np.isin(codes[test], codes[train]).any() for train, test in folds)
-    return codes if whole else None
+    return whole_groups(folds, groups)
 
 
 def _splits_of(estimator: Any, method: str, n: int) -> Folds | None:

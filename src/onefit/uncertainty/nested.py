@@ -25,30 +25,30 @@ is the factor that extrapolates their difference to m = n.
 
 - A search: the selection is repeated in each part, and the interval is for the error of "search
   and refit", the winner's. :class:`KernelSearchCV` scores its candidates there without refits, so
-  that a part costs its full-sample work and the one fit of its winner. Parts do not share kernels:
-  each resolves gamma="scale" and the like on its own rows, as it would if they were all there is.
+  that a part costs its full-sample work and one fit of its winner. Parts do not share kernels:
+  each resolves gamma="scale" and similar settings on its own rows.
 - A KernelRegressor or KernelClassifier with its parameters given: nothing is selected, all parts
   of all repetitions are splits of one sample, and their predictions come from one fit to all rows
   (:func:`heldout_predict`; exact, the kernel being fixed on all rows).
 - Any other estimator is fitted once in each part.
 
-**Of which error.** The formulas are for means over rows, so the error is the mean of a loss of the
-rows: that of the search's ``scoring``. R^2 and the root mean squared error are functions of the
-mean squared error, which is then the error. Balanced accuracy is a mean over rows too, of errors
-that weigh n / (K n_c) for a row of class c of K, with the n_c of all rows. Ranking metrics are not
-means over rows: say which ``loss`` is meant.
+**Of which error.** The formulas are for means over rows, so the error is the mean of a loss of
+rows: that of the ``scoring`` of the search. R^2 and the root mean squared error are functions of
+the mean squared error, which is then the error. Balanced accuracy is a mean over rows too: an error
+in a row of class c of K classes weighs n / (K n_c), with the n_c of all rows. Ranking metrics are
+not means over rows; pass a ``loss``.
 """
 
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_random_state, indexable
@@ -56,13 +56,13 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length
 
 from onefit._indexing import n_rows, select_rows, split_rows
+from onefit._types import Array
 from onefit._validation import suggest
 from onefit.criteria.pointwise import Pointwise
 from onefit.estimators._base import KernelEstimator
 from onefit.predict import heldout_predict
-from onefit.uncertainty.row_loss import pointwise_of
-
-Array = NDArray[Any]
+from onefit.search.preprocess import is_wrapped, metadata_of_fit
+from onefit.uncertainty.row_loss import RowLoss, pointwise_of
 
 __all__ = ["NestedCV", "nested_cv"]
 
@@ -134,7 +134,7 @@ def nested_cv(
         Training parts side by side, those of all repetitions.
     **fit_params
         ``sample_weight`` for the fits (losses count rows alike), and ``groups``, which stay on one
-        side of every split; a search gets those of its part too, for a ``cv`` that knows groups.
+        side of every split; a search gets those of its part too, for a ``cv`` with groups.
 
     Returns
     -------
@@ -157,9 +157,12 @@ def nested_cv(
     _check_inner_splits(search)
     seeds = check_random_state(random_state).randint(2**31 - 1, size=repeats)
     folds = [data.folds(cv, int(seed), search) for seed in seeds]
-    rounds = _rounds(search, data, folds, value.response, n_jobs)
-    losses = [_paired(one, data, value.function) for one in rounds]
-    return _summary(losses, cv, alpha, value.name)
+    if min(test.size for one in folds for test in one) < 2:
+        raise ValueError(
+            f"cv={cv} gives a fold of a single row, whose losses have no variance; use fewer folds"
+        )
+    rounds = _losses(search, data, folds, value, n_jobs)
+    return _summary(rounds, cv, alpha, value.name)
 
 
 def _summary(rounds: list[list[tuple[Array, Array]]], cv: int, alpha: float, loss: str) -> NestedCV:
@@ -214,27 +217,33 @@ class _Data:
         params = {"sample_weight": self.sample_weight}
         if hasattr(search, "error_score"):
             params["groups"] = self.groups
-        return {name: select_rows(p, train) for name, p in params.items() if p is not None}
+        found = {name: select_rows(p, train) for name, p in params.items() if p is not None}
+        return metadata_of_fit(search, found) if is_wrapped(search) else found
 
 
-#: rows left out, fold by fold, and what was predicted for each of the folds
-_Part = tuple[list[Array], list[Array]]
-
-
-def _rounds(
-    search: Any, data: _Data, rounds: list[list[Array]], response: str, n_jobs: int | None
-) -> list[dict[tuple[int, ...], _Part]]:
-    """Predictions for one fold and for two, without them, in every repetition."""
+def _losses(
+    search: Any, data: _Data, rounds: list[list[Array]], value: RowLoss, n_jobs: int | None
+) -> list[list[tuple[Array, Array]]]:
+    """(e_in, e_out) of every fold of every repetition."""
     K = len(rounds[0])
     names: list[tuple[int, ...]] = [*((k,) for k in range(K)), *combinations(range(K), 2)]
     parts = [[folds[k] for k in name] for folds in rounds for name in names]
     if isinstance(search, KernelEstimator):
         predicted = _from_one_fit(search, data, parts)
     else:
-        tasks = (delayed(_predicted)(search, data, part, response) for part in parts)
-        predicted = Parallel(n_jobs=n_jobs)(tasks)
-    found = iter(zip(parts, predicted, strict=True))
-    return [{name: next(found) for name in names} for _ in rounds]
+        tasks = (delayed(_predicted)(search, data, part, value.response) for part in parts)
+        predicted = iter(Parallel(n_jobs=n_jobs)(tasks))
+    found = []
+    for folds in rounds:
+        losses = {}  # of fold j by the model without j and k, which are one fold or two
+        for name in names:
+            for j, k, u in zip(name, name[::-1], next(predicted), strict=True):
+                each = value.function(np.asarray(select_rows(data.y, folds[j])), u)
+                each = np.asarray(each, dtype=float).reshape(folds[j].size, -1)
+                losses[j, k] = each.mean(axis=1)
+        inside = [[losses[j, k] for j in range(K) if j != k] for k in range(K)]
+        found.append([(np.concatenate(one), losses[k, k]) for k, one in enumerate(inside)])
+    return found
 
 
 def _predicted(search: Any, data: _Data, part: list[Array], response: str) -> list[Array]:
@@ -247,7 +256,9 @@ def _predicted(search: Any, data: _Data, part: list[Array], response: str) -> li
     return [getattr(model, response)(test) for test in tests]
 
 
-def _from_one_fit(model: KernelEstimator, data: _Data, parts: list[list[Array]]) -> Any:
+def _from_one_fit(
+    model: KernelEstimator, data: _Data, parts: list[list[Array]]
+) -> Iterator[list[Array]]:
     """The same for a model whose parameters are given: every part is a split of the sample."""
     tests = [np.concatenate(part) for part in parts]
     splits = [(data.without(rows), rows) for rows in tests]
@@ -259,28 +270,6 @@ def _from_one_fit(model: KernelEstimator, data: _Data, parts: list[list[Array]])
         if named.spec().coding.columns_are_targets:
             found = found.reshape(len(values), *np.shape(data.y)[1:])
         yield np.split(found, np.cumsum([rows.size for rows in part])[:-1])
-
-
-def _paired(
-    parts: dict[tuple[int, ...], _Part], data: _Data, value: Pointwise
-) -> list[tuple[Array, Array]]:
-    """(e_in, e_out) of every fold of one repetition."""
-
-    def losses(name: tuple[int, ...], place: int) -> Array:
-        rows, u = (one[place] for one in parts[name])
-        each = np.asarray(value(np.asarray(select_rows(data.y, rows)), u), dtype=float)
-        return np.asarray(each.reshape(rows.size, -1).mean(axis=1))
-
-    K = sum(len(name) == 1 for name in parts)
-    return [
-        (
-            np.concatenate(
-                [losses((min(j, k), max(j, k)), 0 if j < k else 1) for j in range(K) if j != k]
-            ),
-            losses((k,), 0),
-        )
-        for k in range(K)
-    ]
 
 
 def _check_params(X: Any, params: dict[str, Any]) -> dict[str, Any]:
@@ -296,7 +285,7 @@ def _check_params(X: Any, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_inner_splits(search: Any) -> None:
-    """Splits that are lists of rows are those of the whole sample, not of its training parts."""
+    """Refuse splits listed as rows, which are of the whole sample, not of its training parts."""
     cv = getattr(search, "cv", None)
     if cv is not None and not isinstance(cv, (str, numbers.Integral)) and not hasattr(cv, "split"):
         raise ValueError(

@@ -4,22 +4,22 @@ A model f = sum_j a_j K(x_j, .) + b changes between two points by at most
 
     |f(x) - f(z)| <= ||f|| d(x, z),    d(x, z)^2 = K(x, x) - 2 K(x, z) + K(z, z),
 
-d being the distance of their images in the space of the kernel: close to a training row the data
-hold f, far from all of them nothing does (with a stationary kernel f goes to b, with a linear one
-to infinity). So the distance to the nearest training row is what is looked at. A stationary kernel
+d being the distance of their images in the space of the kernel: near a training row the data
+determine f, far from all of them they do not (with a stationary kernel f tends to b, with a linear
+one to infinity). Novelty is therefore the distance to the nearest training row. A stationary kernel
 is a decreasing function of a distance of its own, which orders pairs as d does and has no largest
-value; that is taken for d then (:meth:`onefit.kernels.Kernel.separation`).
+value; it replaces d (:meth:`onefit.kernels.Kernel.separation`).
 
-**What counts as far** is set by the training rows themselves: the *reach* is the largest distance
-of a training row to the nearest one other than it, rows equal to it left aside. Among n + 1
-exchangeable rows each is the furthest from its nearest neighbour with probability at most
-1/(n + 1), and without the new row the distances of the others do not decrease: a new row like the
-training rows is beyond the reach with probability at most 1/(n + 1). After a search, each row is
-compared with the rows that the split which tests it was trained on, so that new groups and later
-rows are compared as they will be met.
+**Which distance is large** follows from the training rows: the *reach* is the largest distance of a
+training row to the nearest one that differs from it. Among n + 1 exchangeable rows each is the
+furthest from its nearest neighbour with probability at most 1/(n + 1), and without the new row the
+distances of the others do not decrease: a new row like the training rows is beyond the reach with
+probability at most 1/(n + 1). After a search, each row is compared with the training rows of the
+split that tests it, as new groups and later rows will be.
 
-Rows may be near and odd nevertheless: a category that no training row has leaves its indicator
-columns at zero, and a gap is filled with a median. Whoever encodes the rows must look at these.
+Near rows may be unusual nevertheless: a category that no training row has leaves its indicator
+columns at zero, and a missing value is filled with a median. The code that encodes rows has to
+check these.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array, Indices
-from onefit.estimators.accepted import check_accepted, unwrap
+from onefit.estimators.accepted import best_estimator_of, check_accepted
 from onefit.folds import Folds
 from onefit.kernels import Kernel
+from onefit.uncertainty.ranked import whole_groups
 
-__all__ = ["Novelty", "TrainingRows", "find_reach", "nearest", "novelty"]
+__all__ = ["Novelty", "TrainingRows", "novelty"]
 
 #: largest number of entries of a matrix of distances
 MAX_KERNEL_ELEMENTS = 2**24
@@ -47,11 +48,11 @@ class Novelty:
     Attributes
     ----------
     distance : (m,) array
-        To the nearest training row, as the kernel sees it.
+        To the nearest training row, in the geometry of the kernel.
     reach : float
-        The largest such distance of a training row that was held out.
+        The largest such distance of a held-out training row.
     units : int
-        Training rows that the reach comes from, or their groups.
+        Number of training rows, or groups of them, behind the reach.
     """
 
     distance: Array = field(repr=False)
@@ -72,7 +73,7 @@ class Novelty:
 
     @property
     def expected(self) -> float:
-        """Largest expected number of far rows if all rows were like the training rows."""
+        """Bound on the expected number of far rows among rows like the training rows."""
         return self.distance.size / (self.units + 1.0)
 
 
@@ -95,12 +96,12 @@ def novelty(estimator: Any, X_new: Any) -> Novelty:
     >>> found.far
     array([False,  True])
     """
-    model = unwrap(getattr(estimator, "best_estimator_", estimator))
+    model = best_estimator_of(estimator, "novelty")
     check_accepted(model, "novelty")
     if model.spec().precomputed:
         raise ValueError(
-            "novelty needs the rows themselves, and kernel='precomputed' has their kernel values "
-            "only; use a named kernel or a function as kernel"
+            "novelty needs the rows themselves, and kernel='precomputed' has only their kernel "
+            "values; use a named kernel or a function as kernel"
         )
     folds, groups = getattr(estimator, "folds_", None), getattr(estimator, "groups_", None)
     known = TrainingRows.of(model, folds, groups)
@@ -143,13 +144,13 @@ class TrainingRows:
         if folds is not None and (folds.n != n or not all(folds.disjoint)):
             folds = None  # landmarks are some of the rows
         reference = np.asarray(model.support_) if support else None
-        reach = find_reach(model.kernel_, known, folds, reference)
-        units = n if groups is None or folds is None else np.unique(np.asarray(groups)).size
-        return cls(model, reach, units)
+        reach = _reach(model.kernel_, known, folds, reference)
+        codes = None if groups is None or folds is None else whole_groups(folds, groups)
+        return cls(model, reach, n if codes is None else int(codes.max()) + 1)
 
     def novelty(self, X: Any) -> Novelty:
         """Distances of checked rows."""
-        distance = nearest(self.model.kernel_, X, _known(self.model))
+        distance = _nearest(self.model.kernel_, X, _known(self.model))
         return Novelty(distance, self.reach, self.units)
 
 
@@ -157,7 +158,7 @@ def _known(model: Any) -> Any:
     return getattr(model, "landmarks_" if model.approximation is not None else "X_fit_", None)
 
 
-def find_reach(
+def _reach(
     kernel: Kernel, X: Any, folds: Folds | None = None, reference: Indices | None = None
 ) -> float:
     """The largest distance of a training row to the nearest one that differs from it.
@@ -174,11 +175,11 @@ def find_reach(
     """
     n = int(X.shape[0])
     kept = np.ones(n, dtype=bool) if reference is None else np.isin(np.arange(n), reference)
-    if folds is None or len(folds) == n:
-        return _largest(nearest(kernel, X, X[kept], differing=True))
+    if folds is None or all(rows.size == 1 for rows in folds.removed):
+        return _largest(_nearest(kernel, X, X[kept], differing=True))
     pairs = [(train[kept[train]], test) for train, test in folds]
     found = [
-        _largest(nearest(kernel, X[test], X[train], differing=True))
+        _largest(_nearest(kernel, X[test], X[train], differing=True))
         for train, test in pairs
         if train.size
     ]
@@ -186,11 +187,11 @@ def find_reach(
 
 
 def _largest(distances: Array) -> float:
-    """Rows without another one to compare with say nothing."""
+    """Rows that have no other row to be compared with are left out."""
     return float(np.max(distances[np.isfinite(distances)], initial=0.0))
 
 
-def nearest(kernel: Kernel, X: Any, known: Any, differing: bool = False) -> Array:
+def _nearest(kernel: Kernel, X: Any, known: Any, differing: bool = False) -> Array:
     """The distance of each row of X to the nearest known one, or to the nearest that differs."""
     m, step = int(X.shape[0]), max(1, MAX_KERNEL_ELEMENTS // max(1, int(known.shape[0])))
     found = np.empty(m)

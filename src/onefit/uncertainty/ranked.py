@@ -1,8 +1,7 @@
 """Held-out residuals with the weights they have in a prediction interval.
 
-A residual belongs to a split and to a row that the split tests. Its weight says how much it counts
-in the rank of the interval's ends; a new row counts as one unit, see :mod:`onefit.uncertainty.
-intervals`:
+A residual belongs to a split and to a row that the split tests. Its weight is its share in the rank
+of the ends of the interval; a new row counts as one unit, see :mod:`onefit.uncertainty.intervals`:
 
 - rows are the units: row i has weight s_i (its sample weight), shared by the splits that test it;
 - groups are the units: the rows of a group share weight 1, in proportion to s_i.
@@ -19,7 +18,7 @@ from sklearn.model_selection import GroupKFold, KFold
 from onefit._types import Array, Indices
 from onefit.folds import Folds, leave_one_out
 
-__all__ = ["Ranked", "choose_folds", "group_codes"]
+__all__ = ["Ranked", "choose_folds", "group_codes", "whole_groups"]
 
 #: folds of "cv+" if neither the caller nor a search gives a number
 DEFAULT_FOLDS = 10
@@ -31,14 +30,12 @@ class Ranked:
 
     Attributes
     ----------
-    folds : Folds
     split, row : (N,) arrays of int
     weight : (N,) array
         Positive; its sum is the number of units.
     unit : {"rows", "groups"}
     """
 
-    folds: Folds
     split: Indices = field(repr=False)
     row: Indices = field(repr=False)
     weight: Array = field(repr=False)
@@ -51,7 +48,7 @@ class Ranked:
         weight = s.astype(np.float64)[row] / np.bincount(row, minlength=folds.n)[row]
         if groups is not None:
             weight = weight / np.bincount(groups[row], weights=weight)[groups[row]]
-        return cls(folds, split, row, weight, "rows" if groups is None else "groups")
+        return cls(split, row, weight, "rows" if groups is None else "groups")
 
     @property
     def units(self) -> float:
@@ -59,7 +56,7 @@ class Ranked:
         return float(self.weight.sum())
 
     def rank(self, alpha: float) -> float:
-        """(1 - alpha)(units + 1), less rounding, so that a whole product stays whole."""
+        """(1 - alpha)(units + 1), reduced by rounding, so that a whole product stays whole."""
         return (1.0 - alpha) * (self.units + 1.0) * (1.0 - 1e-12)
 
     def check(self, alpha: Any) -> float:
@@ -116,7 +113,7 @@ class Ranked:
 def choose_folds(
     method: str, cv: Any, X: Any, y: Any, groups: Indices | None, random_state: Any
 ) -> Folds:
-    """The splits of an interval."""
+    """The splits whose held-out residuals make the intervals."""
     n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
     if method == "jackknife+":
         return leave_one_out(n) if groups is None else _one_group_out(groups)
@@ -147,21 +144,26 @@ def _one_group_out(groups: Indices) -> Folds:
 
 
 def _check_apart(folds: Folds, groups: Indices) -> None:
-    """Refuse splits that train on a group they test: their residuals know the group."""
+    """Refuse splits that train on rows of a group that they test."""
     for k, (train, test) in enumerate(folds):
         both = np.intersect1d(groups[train], groups[test])
         if both.size:
             raise ValueError(
-                f"split {k} of cv trains on rows of a group that it tests (row "
-                f"{int(test[np.isin(groups[test], both)][0])}, say), so that its residuals are not "
+                f"split {k} of cv trains on rows of a group that it tests (the group of row "
+                f"{int(test[np.isin(groups[test], both)][0])}), so that its residuals are not "
                 "those of new groups; use an int or GroupKFold for cv"
             )
 
 
-def group_codes(groups: Any, n: int) -> Indices | None:
-    """The number of each row's group, from 0 on."""
-    if groups is None:
-        return None
+def whole_groups(folds: Folds, groups: Any) -> Indices | None:
+    """Groups as whole numbers from 0, if every split keeps each on one side; else None."""
+    codes = group_codes(groups, folds.n)
+    whole = all(not np.isin(codes[test], codes[train]).any() for train, test in folds)
+    return codes if whole else None
+
+
+def group_codes(groups: Any, n: int) -> Indices:
+    """Groups as whole numbers from 0."""
     values = np.asarray(groups)
     if values.shape != (n,):
         raise ValueError(f"groups must have shape ({n},), one for each row, got {values.shape}")

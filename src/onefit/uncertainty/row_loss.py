@@ -1,4 +1,4 @@
-"""What a metric says of a single row: the loss whose mean it is, or is a function of."""
+"""Losses of single rows: a metric is the mean of one, or a function of this mean."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from onefit._validation import check_choice
 from onefit.criteria.pointwise import POINTWISE, Pointwise
 from onefit.quantiles import levels_of, neg_pinball_loss, pinball_losses
 from onefit.scoring import ROW_METRICS, Metric
+from onefit.search.preprocess import kernel_estimator
 
 Array = NDArray[Any]
 
@@ -61,7 +62,7 @@ ROW_LOSSES: dict[str, RowLoss] = {
     "absolute": RowLoss("absolute", POINTWISE["absolute"]),
     "zero_one": RowLoss("zero_one", _wrong),
 }
-#: metrics that are the mean of one of them, or a function of it
+#: metrics that are the mean of one of them, or a function of this mean
 OF_METRICS = {
     **{func: one.loss for func, one in ROW_METRICS.items() if one.loss},
     metrics.d2_absolute_error_score: "absolute",
@@ -70,7 +71,7 @@ OF_METRICS = {
 
 
 def pointwise_of(loss: str | Pointwise | None, search: Any, y: Any) -> RowLoss:
-    """The loss that is asked for, or that of the search's scoring.
+    """The given loss, or that of the scoring of the search.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ def pointwise_of(loss: str | Pointwise | None, search: Any, y: Any) -> RowLoss:
 
 
 def _scoring_of(search: Any) -> Any:
-    """The scoring that a search chooses by; None for the estimator's own, or without a search."""
+    """The scoring by which a search chooses; None for the estimator's own, or without a search."""
     scoring = getattr(search, "scoring", None)
     if not isinstance(scoring, (list, tuple, set, dict)):
         return scoring
@@ -104,7 +105,7 @@ def _scoring_of(search: Any) -> Any:
 
 
 def _of_scoring(scorer: Any, search: Any, y: Any) -> RowLoss | None:
-    model = getattr(search, "estimator", search)
+    model = kernel_estimator(getattr(search, "estimator", search))
     levels = levels_of(model)
     if scorer is None and len(levels) > 1 and model.spec().loss.name != "quantile":
         loss = model.spec().loss

@@ -1,33 +1,33 @@
 """An interval for the score of a search's winner on new rows.
 
-It is made from the jackknife: theta, the score of all held-out rows, and theta_b, the score without
-block b of B blocks of rows. Seven things make the plain interval, theta -+ quantile * standard
-error, too short or too hopeful. Each has its remedy; ``benchmarks/coverage.py`` measures how often
-the truth is inside.
+It uses the jackknife: theta, the score of all held-out rows, and theta_b, the score without block b
+of B blocks of rows (single rows, or groups). For seven reasons the plain interval, theta plus or
+minus quantile times standard error, is too short or too optimistic. Each has a correction;
+``benchmarks/coverage.py`` measures how often the interval holds the score on new rows.
 
 - **Scores are bounded, and skewed near their bounds.** A score with a best value t (0 for an error,
-  1 for R^2) is treated on the scale -log(t - score). One with a worst value too is a share of its
-  range, and has Wilson's interval, for as many rows as would give its standard error: it ends
-  inside the range, and a share of exactly 0 or 1 leaves doubt.
+  1 for R^2) is transformed to -log(t - score). A score with a worst value too is a share of its
+  range, and has Wilson's interval, for the number of rows that would give its standard error: it
+  ends inside the range, and has positive length for a share of exactly 0 or 1.
 - **The winner's score is the best of many.** The *optimism* (:mod:`onefit.scoring.row_losses`) is
-  taken off the middle.
-- **The optimism is an average**, over what other rows would have chosen. This winner may owe
-  nothing to luck, or much more. Such a quantity scatters by about as much as its mean (an
-  exponential one exactly), so the square of the optimism is added to the variance.
-- **Training parts share rows, and the model is one of many that other rows would have given.**
-  Held-out losses are then not independent, and scatter about the error of this model by more than
-  their own spread shows. Nadeau and Bengio (Machine Learning 52, 2003) multiply the variance by
-  1 + n_tested / n_train, about 2 for any number of folds.
+  subtracted from the middle.
+- **The optimism is an average** over the choices that other rows would have led to. For this winner
+  it may be zero, or much larger. The standard deviation of such a quantity is about its mean (for
+  an exponential distribution exactly), so the square of the optimism is added to the variance.
+- **Training parts share rows, and other rows would have given another model.** Held-out losses are
+  therefore not independent, and their mean varies by more than their own spread shows. Nadeau and
+  Bengio (Machine Learning 52, 2003) multiply the variance by 1 + n_tested / n_train, about 2 for
+  any number of folds.
 - **A ratio is biased.** R^2 divides by the variance of these rows, which is too small by a
-  part of 1/n, and the model that predicts the mean has no other error. The jackknife tells the bias
-  of theta on the scale of the logarithm, (B-1) (mean theta_b - theta), and it is taken off.
+  share of 1/n. The jackknife estimate of the bias of theta on the logarithmic scale,
+  (B-1) (mean theta_b - theta), is subtracted.
 - **The standard error is itself an estimate**: Student's quantile.
-- **A few rows may make most of it.** With B blocks of kurtosis k (the fourth moment of the theta_b
+- **A few rows may dominate it.** With B blocks of kurtosis k (the fourth moment of the theta_b
   over the square of the second), the variance of the squared standard error is (k-1)/B of its
   square, which is that of 2B / (k-1) degrees of freedom (Satterthwaite, Biometrics Bulletin 2,
   1946): B for normal losses, B/7 for squared normal errors, and few for heavy tails.
 
-Rows are taken to be drawn independently, or in groups where the search had groups. Time series are
+Rows, or the groups of a search with groups, are assumed to be independent. Those of time series are
 not.
 """
 
@@ -36,22 +36,22 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student
 from sklearn import metrics
 
+from onefit._types import Array
 from onefit.quantiles import levels_of, neg_pinball_loss
 from onefit.scoring import ROW_METRICS, Metric
 
-Array = NDArray[Any]
 Range = tuple[float, float]
 
-__all__ = ["COVERAGE_LEVEL", "inflation", "range_of", "score_interval"]
+__all__ = ["COVERAGE_LEVEL", "range_of", "score_interval"]
 
-#: coverage that the interval is made for
+#: probability with which the interval shall hold the score on new rows (benchmarks/coverage.py
+#: measures it)
 COVERAGE_LEVEL = 0.95
 
-#: ranges of metrics; those of other errors begin at 0, of others nothing is known
+#: worst and best value of metrics; other errors begin at 0, other scores are taken as unbounded
 RANGES: dict[Any, Range] = {
     **{func: one.range for func, one in ROW_METRICS.items()},
     **dict.fromkeys(
@@ -88,7 +88,7 @@ RANGES: dict[Any, Range] = {
 
 
 def range_of(scorer: Any, model: Any, classifier: bool) -> Range:
-    """The worst and the best score that there can be; infinite where that is not known."""
+    """The worst and the best possible score; infinite if unknown."""
     func, negative = getattr(scorer, "_score_func", None), getattr(scorer, "_sign", 1) < 0
     if func is None and hasattr(scorer, "_estimator"):  # the estimator's own score
         if classifier:
@@ -103,11 +103,6 @@ def range_of(scorer: Any, model: Any, classifier: bool) -> Range:
     if getattr(scorer, "_kwargs", {}).get("adjusted"):  # for chance, of balanced accuracy
         low = -1.0
     return (-high, -low) if negative else (low, high)
-
-
-def inflation(tested: int, train: float) -> float:
-    """Nadeau and Bengio's factor of the variance."""
-    return 1.0 + tested / train
 
 
 class _Jackknife(NamedTuple):
@@ -138,23 +133,22 @@ def score_interval(
     optimism: float = 0.0,
     factor: float = 1.0,
     rows: float = np.inf,
-    level: float = COVERAGE_LEVEL,
 ) -> tuple[float, float]:
-    """The interval, for a score of which larger is better.
+    """The interval of level 0.95, for a score of which larger is better.
 
     Parameters
     ----------
     ends : (float, float)
-        The worst and the best score that there can be.
+        The worst and the best possible score.
     score : float
         Of all rows.
     left : (B,) array
         Without each block of rows.
     optimism : float, default=0.0
     factor : float, default=1.0
-        Of the variance.
+        Multiplies the variance.
     rows : float
-        How many a share was counted on, for shares of 0 and 1.
+        Number of rows of a share, for shares of 0 and 1.
 
     Examples
     --------
@@ -173,47 +167,51 @@ def score_interval(
     worst, best = ends
     if np.isfinite(worst) and np.isfinite(best):
         wide = np.hypot(found.error * np.sqrt(factor), optimism)
-        return _share(ends, score, score - optimism, wide, left.size - 1, rows / factor, level)
+        return _share(ends, score, score - optimism, wide, left.size - 1, rows / factor)
     if score < best < np.inf and (left < best).all():
 
         def scaled(value: Any) -> Any:
             return -np.log(best - value)
 
         low, high = _student(
-            scaled(score), scaled(left), scaled(score) - scaled(score - optimism), factor, level
+            scaled(score), scaled(left), scaled(score) - scaled(score - optimism), factor
         )
         return float(best - np.exp(-low)), float(best - np.exp(-high))
-    low, high = _student(score, left, optimism, factor, level, correct=False)
+    low, high = _student(score, left, optimism, factor, correct=False)
     return max(low, worst), min(high, best)
 
 
 def _student(
-    score: float, left: Array, optimism: float, factor: float, level: float, correct: bool = True
+    score: float, left: Array, optimism: float, factor: float, correct: bool = True
 ) -> tuple[float, float]:
-    """Student's interval on a scale without bounds; only a smooth one has its bias corrected."""
+    """Student's interval on an unbounded scale, with or without a correction of the bias."""
     found = _Jackknife.of(score, left)
     middle = score - optimism - (found.bias if correct else 0.0)
     wide = np.hypot(found.error * np.sqrt(factor), optimism)
-    half = float(student.ppf(0.5 + level / 2.0, found.freedom)) * wide
+    half = _quantile(found.freedom) * wide
     return float(middle - half), float(middle + half)
 
 
 def _share(
-    ends: Range, score: float, middle: float, wide: float, freedom: int, rows: float, level: float
+    ends: Range, score: float, middle: float, wide: float, freedom: int, rows: float
 ) -> tuple[float, float]:
-    """Wilson's interval for a share of a range, of as many rows as would give its error."""
+    """Wilson's interval for a share of a range, for the number of rows that gives its error."""
     worst, best = ends
     span = best - worst
     share, middle, wide = (score - worst) / span, (middle - worst) / span, wide / span
     spread = share * (1.0 - share)
     n = spread / wide**2 if spread > 0.0 and wide > 0.0 else rows
-    quantile = float(student.ppf(0.5 + level / 2.0, freedom))
-    low, high = _wilson(min(max(middle, 0.0), 1.0), n, quantile)
+    low, high = _wilson(min(max(middle, 0.0), 1.0), n, _quantile(freedom))
     return worst + span * low, worst + span * high
 
 
+def _quantile(freedom: float) -> float:
+    """The half width of Student's interval in standard errors."""
+    return float(student.ppf(0.5 + COVERAGE_LEVEL / 2.0, freedom))
+
+
 def _wilson(share: float, n: float, quantile: float) -> tuple[float, float]:
-    """Wilson's interval for a share of n draws, n not always whole."""
+    """Wilson's interval for a share of n draws; n need not be whole."""
     z = quantile**2 / n
     middle = (share + z / 2.0) / (1.0 + z)
     half = np.sqrt(z * share * (1.0 - share) + z**2 / 4.0) / (1.0 + z)
