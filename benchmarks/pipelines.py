@@ -110,7 +110,7 @@ def optimism(name: str, steps: Any, model: Any, X: Any, y: Any) -> Row:
     from sklearn.pipeline import make_pipeline
 
     from onefit import KernelSearchCV
-    from onefit.auto.preparation import is_supervised
+    from onefit.auto.planning import is_supervised
 
     grid = {"gamma": [0.001, 0.01, 0.1], "lam": np.logspace(-5, 0, 12)}
     step = type(model).__name__.lower()

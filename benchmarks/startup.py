@@ -25,7 +25,6 @@ def programs(folder: Path) -> dict[str, list[str]]:
     return {
         "python -c pass": [sys.executable, "-c", "pass"],
         "import numpy": [sys.executable, "-c", "import numpy"],
-        "import typer": [sys.executable, "-c", "import typer"],
         "import onefit": [sys.executable, "-c", "import onefit"],
         "onefit --help": [*cli, "--help"],
         "import sklearn.pipeline": [sys.executable, "-c", "import sklearn.pipeline"],

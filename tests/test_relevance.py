@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
+from sklearn.model_selection import TimeSeriesSplit
 
 from onefit import KernelGradientSearchCV, KernelRegressor, KernelSearchCV, select
 from onefit.relevance import relevance
@@ -86,6 +87,26 @@ def test_select(tmp_path):
     assert set(names[:2]) == {"b", "c"}
     page = search.report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Relevance of the columns" in page
+
+
+def test_select_says_where_relevance_is_not_known():
+    """A linear target needs hardly any gamma, of no column more than of another."""
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(60, 3))
+    target = rows[:, 0] + 0.1 * random.normal(size=60)
+    search = select(rows, target, stack=False, kernels="linear")
+    with pytest.warns(UserWarning, match="every column has the same gamma"):
+        assert np.ptp(search.relevance().values) == 0.0
+
+
+def test_select_in_order_of_time_keeps_the_order(monkeypatch):
+    from onefit.auto import base
+
+    kinds = []
+    known = base.relevance
+    monkeypatch.setattr(base, "relevance", lambda *a, **k: kinds.append(k["cv"]) or known(*a, **k))
+    select(X / X.std(axis=0), Y, stack=False, kernels="rbf", cv=TimeSeriesSplit(3)).relevance()
+    assert type(kinds[0]) is TimeSeriesSplit
 
 
 def test_select_for_classes():

@@ -127,6 +127,12 @@ def test_time_splits_test_later_rows():
     assert any("in order of time" in reason for reason in auto.reasons_)
 
 
+def test_splits_may_come_once(fitted):
+    pairs = list(fitted.heldout_.folds)
+    auto = AutoKernelRegressor(**SMALL | {"cv": iter(pairs)}).fit(TABLE, Y)
+    assert auto.best_score_ == pytest.approx(fitted.best_score_)
+
+
 def test_a_journal_is_resumed(tmp_path, fitted):
     auto = AutoKernelRegressor(**SMALL, journal=tmp_path / "journal")
     first, second = auto.fit(TABLE, Y).best_score_, auto.fit(TABLE, Y).best_score_

@@ -28,8 +28,8 @@ MAX_CLASSES = 6
 #: from this ratio of errors on, an improvement is a factor; below, a percentage
 MIN_FACTOR = 1.5
 #: what a column of numbers or dates holds
-NUMBER = re.compile(r"[-+–]?[\d.,]*(e[-+]\d+)?(\s%| ± .*)?|\d{4}-\d\d-\d\d( [\d:.]+)?")
-LEVEL = "95\N{NO-BREAK SPACE}%"
+NUMERIC_CELL = re.compile(r"[-+–]?[\d.,]*(e[-+]\d+)?(\s%| ± .*)?|\d{4}-\d\d-\d\d( [\d:.]+)?")
+NINETY_FIVE_PERCENT = "95\N{NO-BREAK SPACE}%"
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def expected(facts: Facts) -> list[tuple[str, str]]:
     rows = [(f"{facts.scale.label}, all held-out rows", number(facts.expected, 4))]
     if np.isfinite(low):
         text = f"{number(low)} to {number(high)}"
-        rows.append((f"{LEVEL} interval of the expected {_noun(facts)}", text))
+        rows.append((f"{NINETY_FIVE_PERCENT} interval of the expected {_noun(facts)}", text))
     if found is not None and not np.isnan(found.baseline):
         rows.append((f"baseline: {found.baseline_name}", number(facts.baseline)))
     elif found is not None and found.reason:
@@ -264,7 +264,7 @@ class Listing:
     def numeric(self) -> list[bool]:
         """The columns of numbers or dates, which are aligned to the right."""
         columns = zip(*self.rows, strict=True)
-        return [all(NUMBER.fullmatch(one) for one in column) for column in columns]
+        return [all(NUMERIC_CELL.fullmatch(one) for one in column) for column in columns]
 
 
 def ranking(facts: Facts, most: int) -> Listing:
