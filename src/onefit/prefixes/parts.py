@@ -147,7 +147,8 @@ class PartFits:
         if found is None:
             M = linalg.submatrix(self.K, rows, rows)
             prefixes = Prefixes(M, self.Y[rows], ridge, self.fit_intercept, overwrite=True)
-            found = self._scattered(rows, prefixes.coefficients(sizes)), prefixes.b[sizes - 1]
+            a = self._scattered(rows, prefixes.coefficients(sizes))
+            found = a, prefixes.intercepts[sizes - 1]
         return self._fits(*found)
 
     @linalg.overflowing
