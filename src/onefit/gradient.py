@@ -81,9 +81,9 @@ class Gradient:
     Attributes
     ----------
     value : float
-        The mean over splits of the mean over their test rows.
+        The mean over splits of ``parts``.
     parts : (k,) array
-        The mean over the test rows of each split.
+        The mean over targets and test rows of each split.
     lam : float
         The derivative by log lam.
     left, right : (n, m) arrays
@@ -108,6 +108,7 @@ def cv_gradient(
     folds: Folds,
     criterion: Pointwise | None = None,
     shares: Array | None = None,
+    weights: Array | None = None,
 ) -> Gradient:
     """Exact cross-validation and its gradient in the kernel matrix and lam.
 
@@ -121,11 +122,14 @@ def cv_gradient(
         Of targets and held-out values; the squared error, or the log loss for labels, by default.
     shares : (k,) array, default=None
         What each split counts in the mean over splits; equal shares by default.
+    weights : (N,) array, default=None
+        Of the test rows, one split after the other, in the mean over a split; equal by default.
     """
     problem = problem.double
     k = len(folds)
     shares = np.full(k, 1.0 / k) if shares is None else shares
-    found = _Criterion(problem, folds, criterion or _usual(problem), shares, np.zeros(k))
+    weights = np.ones(folds.rows.size) if weights is None else weights
+    found = _Criterion(problem, folds, criterion or _usual(problem), shares, weights, np.zeros(k))
     splits = Splits.sort(problem, folds)
     if problem.quadratic and not splits.by_refit.size:
         parts = _by_inverse(problem, lam, splits, found)
@@ -150,15 +154,16 @@ class _Criterion:
     folds: Folds
     criterion: Pointwise
     shares: Array
+    weights: Array
     parts: Array
 
     def slopes(self, k: int, j: int, u: Array) -> Array:
         """q of a split's test rows, predicted as u for target j, whose part joins J."""
-        test = self.folds.test[k]
-        y, share = self.problem.Y[test, j], self.shares[k] / test.size
+        y, w = self.problem.Y[self.folds.test[k], j], self.weights[self.folds.place(k)]
+        share = w / (w.sum() * self.problem.Y.shape[1])
         criterion: Any = loss_of(self.criterion, [j])  # type: ignore[arg-type]
-        self.parts[k] += float(criterion.value(y, u).sum()) / test.size
-        return np.asarray(share * criterion.gradient(y, u))
+        self.parts[k] += float(share @ criterion.value(y, u))
+        return np.asarray(self.shares[k] * share * criterion.gradient(y, u))
 
 
 def _by_inverse(
