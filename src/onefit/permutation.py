@@ -34,7 +34,8 @@ too. If y is constant within every group, no permutation changes it and the p-va
 
 from __future__ import annotations
 
-from copy import deepcopy
+from collections.abc import Iterator
+from copy import copy, deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,6 +143,10 @@ def permutation_test(
     _check_search(search, X)
     X, y, groups = indexable(X, y, groups)
     classifier = is_classifier(search.estimator)
+    if isinstance(search.cv, Iterator):
+        search = copy(search)
+        search.cv = list(search.cv)
+    cv = list(cv) if isinstance(cv, Iterator) else cv
     cells = _cells(search.cv, cv, X, y, groups, classifier)
     random = check_random_state(random_state)
     n = n_rows(X)
