@@ -294,6 +294,9 @@ def test_windows_of_rows_in_any_order_equal_refits():
     [
         (KernelRegressor(), {"n_permutations": 0}, "n_permutations"),
         (KernelRegressor(), {"train_sizes": [1, 5]}, "train_sizes"),
+        (KernelRegressor(), {"train_sizes": [0.5, np.nan]}, "train_sizes"),
+        (KernelRegressor(), {"train_sizes": ["all"]}, "train_sizes"),
+        (KernelRegressor(), {"cv": 60, "scoring": "r2"}, "undefined on a set of one row"),
         (KernelRegressor(approximation="nystrom"), {}, "approximation"),
         (KernelSearchCV(KernelRegressor(), {"lam": [1.0]}), {}, "fitted search"),
         (

@@ -366,14 +366,14 @@ def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any) -> HeldOut:
 
 def _sizes(wanted: Any, most: int) -> Array:
     """Numbers of training rows, increasing."""
-    given = np.unique(np.linspace(0.1, 1.0, 10) if wanted is None else np.asarray(wanted))
-    found = np.unique((given * most).astype(int)) if given.dtype.kind == "f" else given
-    if found.size == 0 or found[0] < 2 or found[-1] > most:
+    given = np.ravel(np.linspace(0.1, 1.0, 10) if wanted is None else wanted)
+    sizes = given * most if given.dtype.kind == "f" else given
+    if given.dtype.kind not in "fiu" or not (sizes.size and np.all((sizes >= 2) & (sizes <= most))):
         raise ValueError(
             f"train_sizes={wanted!r} must be shares in (0, 1] or numbers from 2 to {most}, the "
             "rows of the smallest training part; each size needs at least two rows"
         )
-    return found
+    return np.unique(sizes.astype(int))
 
 
 def _check_classes(model: Any, y: Any, rows: Array) -> None:
