@@ -40,9 +40,9 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
 from onefit.columns.line_search import line_search
-from onefit.columns.recentre import flat_columns, recentred
 from onefit.losses.base import loss_of
 from onefit.problem import Columns, Solution
+from onefit.proof.flat_interval import shift_to_middle
 from onefit.proof.precise import EPSILON, summation
 from onefit.systems import NewtonModel, System
 
@@ -408,19 +408,35 @@ class Batch:
             np.isfinite(before) & ~(missing <= MAX_FIXED_CURVATURE_STEPS * np.maximum(gain, 0.0))
         )
 
+    def _nudge(self) -> Array:
+        """A shift of b that is small but exceeds rounding."""
+        columns = self.columns
+        return np.asarray(columns.epsilon**0.5 * (columns.scale + np.abs(self.at.u).max(axis=0)))
+
     def flat(self) -> Mask:
         """Whether a small shift of b, to one side at least, leaves no training row curved."""
-        return flat_columns(self.columns, self.at.u)
+        columns, nudge = self.columns, self._nudge()
+        curved = [
+            (columns.loss.curvature(columns.y, self.at.u + shift) > 0) & columns.train
+            for shift in (-nudge, 0.0 * nudge, nudge)
+        ]
+        alone = np.logical_or.reduce([~one.any(axis=0) for one in curved])
+        return np.asarray(alone & columns.problem.fit_intercept)
 
     def recentre(self, some: Indices) -> None:
         """Take columns that are flat in b to the middle of the flat interval.
 
         Where no training point has curvature there, stationarity gives the coefficients outright.
         """
-        self.at = self.at.copy()
+        self.at, nudge = self.at.copy(), self._nudge()
         for k in some:
-            one = self.columns.take([k])
-            self.at.a[:, [k]], self.at.b[k] = recentred(one, self.at.take([k]))
+            one, at = self.columns.take([k]), self.at.take([k])
+            s, loss, y = one.weights, one.loss, one.y
+            b = at.b[0] + shift_to_middle(loss, y, at.u, s, float(nudge[k]))
+            u = one.K.matmul(at.a) + b
+            self.at.b[k] = b
+            if not (loss.curvature(y, u) * one.train).any():
+                self.at.a[:, [k]] = -s * loss.gradient(y, u) / (2.0 * one.penalty)
         self.recompute()
 
 
