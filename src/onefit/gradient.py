@@ -171,7 +171,7 @@ def _by_inverse(
 ) -> Iterator[tuple[Array, Array, float]]:
     """w and a of all splits and the derivative by log lam, for every target."""
     prepared = Block().prepare(problem, splits.folds)
-    root, n, k = prepared.scaled.root[:, None], problem.n, len(splits.folds)
+    root, n, k = prepared.root[:, None], problem.n, len(splits.folds)
     shape = problem.Y.shape[1], n, k
     w, a, slopes = np.zeros(shape), np.zeros(shape), np.zeros(shape[0])
     for i, split in enumerate(splits.by_formula):

@@ -21,7 +21,6 @@ from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout import METHODS
 from onefit.heldout.leave_out_formula import LeaveOut
-from onefit.heldout.scaled import Scaled
 from onefit.heldout.splits import Splits
 from onefit.heldout.squared import factored
 from onefit.kernels import Geometry
@@ -201,7 +200,7 @@ class ScoredCandidates:
                     mine = np.flatnonzero(winners == index)
                     if mine.size:
                         problem = _problem(one, K, job, Y[orders[mine]])
-                        u = _fitted(Scaled(problem, self.folds), lam, K_new)
+                        u = _fitted(problem, lam, K_new)
                         found[mine] = u.reshape(-1, mine.size, Y.shape[1]).transpose(1, 0, 2)
         return found
 
@@ -213,13 +212,13 @@ def _problem(one: CandidateModel, K: Any, job: Job, Y: Array) -> Problem:
     return one.spec.coded_problem(K, columns, ones, definite=job.kernel.definite)
 
 
-def _fitted(scaled: Scaled, lam: float, K_new: Array) -> Array:
+def _fitted(problem: Problem, lam: float, K_new: Array) -> Array:
     """Predictions of new rows by a fit to all rows."""
-    problem = scaled.problem
-    inverse = factored(scaled, problem.ridge(lam))
+    one = np.ones(problem.n, dtype=problem.Y.dtype)
+    inverse = factored(problem, one, problem.ridge(lam))
     values = matmul(K_new, inverse.solve(problem.Y))
     if problem.fit_intercept:
-        w = inverse.apply(np.ones(problem.n, dtype=problem.Y.dtype))
+        w = inverse.apply(one)
         values = values + (w @ problem.Y) / w.sum()
     return np.asarray(values)
 

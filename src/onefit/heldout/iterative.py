@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -49,7 +49,7 @@ from onefit.gram import Gram
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.heldout.driver import LeaveOutDriver, Policy
 from onefit.heldout.refit import refit_uncertified
-from onefit.heldout.scaled import Scaled
+from onefit.heldout.scaled import weight_roots
 from onefit.heldout.splits import Splits
 from onefit.heldout.squared import Block, Eigen, factored
 from onefit.inverse.krylov import (
@@ -401,10 +401,9 @@ def fit_on_device(problem: Problem, lam: float) -> Solution:
     """
     xp, q = problem.K.arrays, problem.Y.shape[1]
     if problem.K.held and (problem.s > 0).all():
-        everything = Folds.from_removed(problem.n, [np.arange(1)], [np.arange(1)], [True])
-        scaled = Scaled(replace(problem, may_overwrite=False), everything)
-        inverse = factored(scaled, problem.ridge(lam))
-        a = scaled.root[:, None] * inverse.solve(scaled.targets)
+        root = weight_roots(problem)
+        inverse = factored(problem, root, problem.ridge(lam))
+        a = root[:, None] * inverse.solve(np.asfortranarray(root[:, None] * problem.Y))
         u = xp.host(problem.K.matmul(xp.asarray(a, np.float64), precise=True))
         b = np.zeros(q)
         if problem.fit_intercept:

@@ -109,7 +109,7 @@ def _weights(task: Task) -> Array | None:
         return task.scoring.fast[task.metric][2].weights
     # a scorer that returns several scores has the name "score"
     name = task.metric if task.metric in task.scoring.slow else "score"
-    given = [part.params[name].get("sample_weight") for part in task.scoring.parts]
+    given: list[Any] = [part.params[name].get("sample_weight") for part in task.scoring.parts]
     return None if given[0] is None else np.concatenate(given)
 
 
