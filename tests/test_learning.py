@@ -298,7 +298,7 @@ def test_windows_of_rows_in_any_order_equal_refits():
         (KernelRegressor(), {"train_sizes": ["all"]}, "train_sizes"),
         (KernelRegressor(), {"cv": 60, "scoring": "r2"}, "undefined on a set of one row"),
         (KernelRegressor(approximation="nystrom"), {}, "approximation"),
-        (KernelSearchCV(KernelRegressor(), {"lam": [1.0]}), {}, "fitted search"),
+        (KernelSearchCV(KernelRegressor(), {"lam": [1.0]}), {}, "fit the search first"),
         (
             KernelSearchCV(KernelRegressor(), {"lam": [1.0]}).fit(
                 X, U, sample_weight=np.arange(60) % 2 + 1.0

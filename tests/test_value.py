@@ -196,7 +196,10 @@ def test_flipped_labels_have_the_least_values():
         ),
         (lambda: shapley_values(REGRESSION, X, U, n_permutations=0), "n_permutations"),
         (lambda: shapley_values(REGRESSION, X, U, min_rows=5, max_rows=5), "max_rows=5"),
-        (lambda: shapley_values(KernelSearchCV(REGRESSION, {"lam": [1.0]}), X, U), "fitted search"),
+        (
+            lambda: shapley_values(KernelSearchCV(REGRESSION, {"lam": [1.0]}), X, U),
+            "fit the search first",
+        ),
     ],
 )
 def test_refusals_say_what_to_do(call, message):

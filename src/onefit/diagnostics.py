@@ -38,7 +38,7 @@ from onefit.criteria import InfluenceLoo, LeaveOneOut
 from onefit.criteria.evidence import Evidence, positive
 from onefit.criteria.pointwise import Pointwise
 from onefit.estimators._base import KernelEstimator
-from onefit.estimators.accepted import check_accepted, check_exact_kernel, unwrap
+from onefit.estimators.accepted import accepted_model, check_exact_kernel
 from onefit.heldout.series import Operator, check_order
 from onefit.kernels import Geometry
 from onefit.problem import Problem
@@ -95,7 +95,7 @@ def influence(
     >>> influence(KernelRegressor(lam=1e-2), X, y, point=([2.5], 10.0)).shape
     (40,)
     """
-    model = _model_of(estimator)
+    model = clone(accepted_model(estimator, "influence"))
     check_exact_kernel(model, "influence", "pass a model with approximation=None")
     if point is None:
         problem = model._prepare(X, y, sample_weight)
@@ -117,17 +117,6 @@ def influence(
         for j, u in enumerate(solution.u.T)
     ]
     return values[0] if len(values) == 1 else np.stack(values, axis=-1)
-
-
-def _model_of(estimator: Any) -> Any:
-    """A fresh model with the parameters of ``estimator``, or of a search's winner."""
-    if hasattr(estimator, "param_grid") and not hasattr(estimator, "best_estimator_"):
-        raise ValueError(
-            "influence needs the winner of a search: fit the search first, with refit=True"
-        )
-    estimator = unwrap(getattr(estimator, "best_estimator_", estimator))
-    check_accepted(estimator, "influence")
-    return clone(estimator)
 
 
 def _with_point(model: KernelEstimator, X: Any, y: Any, sample_weight: Any, point: Any) -> Problem:
@@ -207,7 +196,7 @@ def asymptotic_variance(
     array([4.666667])
     """
     squares = influence(estimator, X, y, at=at, sample_weight=sample_weight) ** 2
-    _, _, s = _model_of(estimator)._check_data(X, y, sample_weight)
+    _, _, s = clone(accepted_model(estimator, "influence"))._check_data(X, y, sample_weight)
     return np.asarray(np.tensordot(s / s.sum(), squares, axes=1))
 
 
@@ -251,7 +240,7 @@ def cv_loo_stability(
     >>> cv_loo_stability(squared, X, y) > 5 * cv_loo_stability(robust, X, y)
     True
     """
-    model = _model_of(estimator)
+    model = clone(accepted_model(estimator, "cv_loo_stability"))
     problem = positive(model._prepare(X, y, sample_weight))
     if problem.n < 3:
         raise ValueError(

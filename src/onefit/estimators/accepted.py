@@ -6,13 +6,24 @@ from typing import Any
 
 from onefit.estimators._base import KernelEstimator
 
-__all__ = ["check_accepted", "check_exact_kernel", "unwrap"]
+__all__ = ["accepted_model", "check_accepted", "check_exact_kernel", "unwrap"]
 
 
 def unwrap(estimator: Any) -> Any:
     """The fitted kernel estimator in a calibrated classifier; any other estimator itself."""
     found = getattr(estimator, "estimator_", None)
     return found if isinstance(found, KernelEstimator) else estimator
+
+
+def accepted_model(estimator: Any, caller: str) -> Any:
+    """The kernel estimator that is given, or the winner of a given search; refuses any other."""
+    if hasattr(estimator, "param_grid") and not hasattr(estimator, "best_estimator_"):
+        raise ValueError(
+            f"{caller} needs the winner of a search: fit the search first, with refit=True"
+        )
+    model = unwrap(getattr(estimator, "best_estimator_", estimator))
+    check_accepted(model, caller)
+    return model
 
 
 def check_accepted(estimator: Any, caller: str) -> None:

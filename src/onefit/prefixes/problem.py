@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from onefit import linalg, plan
-from onefit.estimators.accepted import check_accepted, check_exact_kernel, unwrap
+from onefit.estimators.accepted import accepted_model, check_exact_kernel
 from onefit.problem import Problem
 
 __all__ = ["dense_problem"]
@@ -29,10 +29,7 @@ def dense_problem(
     squared : str, default=""
         Advice for other losses, where the caller needs the squared one; empty if it does not.
     """
-    if hasattr(estimator, "param_grid") and not hasattr(estimator, "best_estimator_"):
-        raise ValueError(f"{caller} needs a fitted search: fit it first, with refit=True")
-    best = unwrap(getattr(estimator, "best_estimator_", estimator))
-    check_accepted(best, caller)
+    best = accepted_model(estimator, caller)
     check_exact_kernel(best, caller, "pass an estimator with approximation=None")
     model = clone(best)
     if linalg.is_elsewhere(X):

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array, Indices
-from onefit.estimators.accepted import check_accepted, unwrap
+from onefit.estimators.accepted import accepted_model
 from onefit.folds import Folds
 from onefit.kernels import Kernel
 
@@ -95,8 +95,7 @@ def novelty(estimator: Any, X_new: Any) -> Novelty:
     >>> found.far
     array([False,  True])
     """
-    model = unwrap(getattr(estimator, "best_estimator_", estimator))
-    check_accepted(model, "novelty")
+    model = accepted_model(estimator, "novelty")
     if model.spec().precomputed:
         raise ValueError(
             "novelty needs the rows themselves, and kernel='precomputed' has their kernel values "
