@@ -51,7 +51,7 @@ __all__ = ["Gradient", "Pointwise", "SmoothedError", "cv_gradient"]
 
 
 class Pointwise(Protocol):
-    """A function of a target and a held-out value, and its slope; losses are such."""
+    """A function of a target and a held-out value with its slope; every loss is one."""
 
     def value(self, y: Array, u: Array) -> Array:
         """Value of the pointwise function for every row."""
@@ -121,7 +121,7 @@ def cv_gradient(
     criterion : Pointwise, default=None
         Of targets and held-out values; the squared error, or the log loss for labels, by default.
     shares : (k,) array, default=None
-        What each split counts in the mean over splits; equal shares by default.
+        Weights of the splits in the mean over splits, which sum to one; equal by default.
     weights : (N,) array, default=None
         Of the test rows, one split after the other, in the mean over a split; equal by default.
     """

@@ -3,9 +3,9 @@
 In a kernel with a gamma for every column, the weight of a column is its gamma times its
 spread: the variance where gamma multiplies squares (Gaussian), the standard deviation elsewhere.
 Those products, divided by their sum, are the relevance of the columns. It is a statement about one
-sample; how much of it is chance shows when the whole search is repeated without each part of the
-rows in turn. A column with little relevance need not be without use: correlated columns share
-theirs in any proportion, and one with a linear effect needs only a small gamma.
+sample. To see how much of it is chance, the whole search is repeated without each part of the rows
+in turn. A column with little relevance may still be useful: correlated columns share theirs in any
+proportion, and a column with a linear effect needs only a small gamma.
 """
 
 from __future__ import annotations

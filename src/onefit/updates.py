@@ -277,7 +277,7 @@ def _least_squares(
     if solved is None:
         try:
             inverse = linalg.inverse_spd(np.array(K + np.diag(c), order="F"))
-        except linalg.LinAlgError:  # K is singular beyond rounding: a case for the general solver
+        except linalg.LinAlgError:  # K is singular beyond rounding, as the general solver allows
             return None, None
         solved = _corrected(K, c, inverse, right)
         if solved is None:

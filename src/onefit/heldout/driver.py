@@ -41,8 +41,8 @@ from onefit.systems import System
 
 __all__ = ["LeaveOutDriver", "Policy"]
 
-#: largest factor by which solutions are multiplied from lambda to lambda: rounding errors
-#: grow by it
+#: largest factor by which solutions are multiplied from lambda to lambda, and their rounding
+#: errors with them
 MAX_SCALING_RATIO = 32.0
 #: leave-out solutions at the last lambda and their Lambda, by target and splits
 _Last = dict[tuple[int, bytes], tuple[Solution, Array]]
@@ -251,7 +251,7 @@ def _all_steps(batch: Batch, tested: Mask, wanted: float) -> None:
 
 
 def _lost(batch: Batch) -> Mask:
-    """Columns without a bound, or at one end of a flat interval, in whose middle a refit is."""
+    """Columns without a bound, or at an end of a flat interval, of which a refit has the middle."""
     rough = np.flatnonzero(batch.settled & ~(batch.error <= EXACT_TOLERANCE * batch.columns.scale))
     lost = np.isinf(batch.error)
     if rough.size:
