@@ -142,11 +142,11 @@ class _Squared(Prepared):
     def predict(self, lams: Array) -> HeldOutPath:
         path = HeldOutPath.empty(self.problem, self.folds, "iterative", lams)
         slow = self._slow(path.lams)
+        if slow.any():
+            slow[slow] = self._factored(path, np.flatnonzero(slow))
         quick = np.flatnonzero(~slow)
         for splits in self._batches(quick.size) if quick.size else ():
             self._fill(path, self._solved(path.lams[quick], splits), quick)
-        if slow.any():
-            self._factored(path, np.flatnonzero(slow))
         if self.method.tol <= EXACT_TOLERANCE:
             for i in np.flatnonzero(path.done).tolist():
                 every = np.arange(len(self.folds))
@@ -161,14 +161,13 @@ class _Squared(Prepared):
         steps = self.low_rank.steps(lams * float(weight.min()), k)
         return np.asarray(NARROW_STEP_OPERATIONS * k * steps > n * np.unique(weight).size)
 
-    def _factored(self, path: HeldOutPath, some: Indices) -> None:
-        """Solve some lambdas with a factor each, or many with one decomposition."""
+    def _factored(self, path: HeldOutPath, some: Indices) -> Mask:
+        """Solve some lambdas with a factor each, or many with one decomposition; which succeed."""
         method = Block() if some.size <= MAX_FACTORS else Eigen()
         other = method.prepare(self.problem, self.folds).predict(path.lams[some])
         for name in ("values", "bounds", "steps"):
             getattr(path, name)[some] = getattr(other, name)
-        for i, reason in zip(some, other.reasons, strict=True):
-            path.reasons[i] = reason
+        return other.done
 
     def _batches(self, lams: int) -> Iterator[Indices]:
         """Batches of splits whose columns and small matrices fit into memory."""
