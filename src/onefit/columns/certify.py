@@ -19,7 +19,7 @@ import numpy as np
 from onefit._types import Array, Indices, Mask
 from onefit.columns.newton import Batch
 from onefit.problem import Columns, Solution
-from onefit.proof.certificate import EXACT_TOLERANCE, Candidates
+from onefit.proof.certificate import EXACT_TOLERANCE, ApproximateModels
 from onefit.proof.precise import EPSILON, precise_summation, predictions, summation, two_sum
 from onefit.systems import NewtonModel, System
 
@@ -200,9 +200,9 @@ class _Digits:
 
 def _candidates(
     columns: Columns, y: Array, a: Array, u: Array, drift: Array, low: Any = 0.0
-) -> Candidates:
+) -> ApproximateModels:
     problem = columns.problem
-    return Candidates(
+    return ApproximateModels(
         problem.norms, np.arange(a.shape[0]), columns.loss, problem.fit_intercept, y,
         columns.weights, columns.ridge, a, u, drift, low,
     )  # fmt: skip
