@@ -47,11 +47,11 @@ from onefit.losses.base import loss_of
 from onefit.problem import Problem
 from onefit.systems import Cholesky, NewtonModel
 
-__all__ = ["Gradient", "Pointwise", "SmoothedError", "cv_gradient"]
+__all__ = ["Gradient", "SmoothCriterion", "SmoothedError", "cv_gradient"]
 
 
-class Pointwise(Protocol):
-    """A function of a target and a held-out value with its slope; every loss is one."""
+class SmoothCriterion(Protocol):
+    """A function of a target and a held-out value, with its slope; every loss is one."""
 
     def value(self, y: Array, u: Array) -> Array:
         """Value of the pointwise function for every row."""
@@ -106,7 +106,7 @@ def cv_gradient(
     problem: Problem,
     lam: float,
     folds: Folds,
-    criterion: Pointwise | None = None,
+    criterion: SmoothCriterion | None = None,
     shares: Array | None = None,
     weights: Array | None = None,
 ) -> Gradient:
@@ -118,7 +118,7 @@ def cv_gradient(
         Weights must be positive.
     lam : float
     folds : Folds
-    criterion : Pointwise, default=None
+    criterion : SmoothCriterion, default=None
         Of targets and held-out values; the squared error, or the log loss for labels, by default.
     shares : (k,) array, default=None
         Weights of the splits in the mean over splits, which sum to one; equal by default.
@@ -140,7 +140,7 @@ def cv_gradient(
     return Gradient(float(shares @ found.parts), found.parts, sum(slopes), left, right)
 
 
-def _usual(problem: Problem) -> Pointwise:
+def _usual(problem: Problem) -> SmoothCriterion:
     if isinstance(problem.loss, InPairs):
         return InPairs(Log())
     return Log() if (np.abs(problem.Y) == 1.0).all() else Squared()
@@ -152,7 +152,7 @@ class _Criterion:
 
     problem: Problem
     folds: Folds
-    criterion: Pointwise
+    criterion: SmoothCriterion
     shares: Array
     weights: Array
     parts: Array

@@ -87,7 +87,6 @@ class Influence(HeldOutMethod):
     """
 
     name = "influence"
-    requires = ("gradient", "curvature", "max_curvature")
     on_device = True
 
     def __init__(self, order: int = 3, tail: bool = False) -> None:

@@ -32,7 +32,7 @@ from sklearn.base import is_classifier
 from onefit._types import Array
 from onefit.criteria import KernelStability
 from onefit.criteria.stability import smoothed_stability
-from onefit.gradient import Pointwise, SmoothedError, cv_gradient
+from onefit.gradient import SmoothCriterion, SmoothedError, cv_gradient
 from onefit.linalg import LinAlgError
 from onefit.losses import Huber, Log, Quantile, SmoothedHinge, Squared
 from onefit.losses.base import resolved
@@ -79,11 +79,11 @@ class ByGradient:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
-def _pointwise(task: Task, model: CandidateModel) -> Pointwise:
+def _pointwise(task: Task, model: CandidateModel) -> SmoothCriterion:
     """The smooth function of held-out values that stands for a score, or for k-KS's own loss."""
     corner = ABSOLUTE_CORNER_IN_SPREADS * float(np.std(task.sample.Y)) or 1.0
     criterion, metric = task.criterion, task.metric
-    known: dict[Any, Pointwise] = {
+    known: dict[Any, SmoothCriterion] = {
         "squared": Squared(), "absolute": Huber(corner), "hinge": SmoothedHinge(),
         "zero_one": SmoothedError(ERROR_STEP_WIDTH),
     }  # fmt: skip
@@ -124,7 +124,7 @@ class Objective:
     ranges : dict
         An interval for gamma or a bank and, if it is not given, an interval for lam.
     direction : Direction
-    pointwise : Pointwise
+    pointwise : SmoothCriterion
     weights : (N,) array or None
         Of the test rows in the score, one split after the other.
     eta : float
@@ -138,7 +138,7 @@ class Objective:
     task: Task
     ranges: dict[str, Any]
     direction: Direction
-    pointwise: Pointwise
+    pointwise: SmoothCriterion
     weights: Array | None
     eta: float
     how: ByGradient
