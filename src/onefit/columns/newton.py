@@ -42,7 +42,7 @@ from onefit._types import Array, Indices, Mask
 from onefit.columns.line_search import line_search
 from onefit.losses.base import loss_of
 from onefit.problem import Columns, Solution
-from onefit.proof.flat_interval import shift_to_middle
+from onefit.proof.flat_interval import MAX_BISECTIONS, shift_to_middle
 from onefit.proof.precise import EPSILON, summation
 from onefit.systems import NewtonModel, System
 
@@ -57,8 +57,6 @@ MAX_FIXED_CURVATURE_STEPS = 12
 MAX_FULL_STEPS = 12
 #: multiple of the first objective that such steps may reach
 MAX_OBJECTIVE_RATIO = 2.0
-#: halvings of a step to find a point on a piece that it crosses
-MAX_PIECE_BISECTIONS = 40
 #: share of the predicted decrease above which a full step needs no line search
 #: (benchmarks/ablation.py)
 MIN_DECREASE_SHARE = 0.3
@@ -316,7 +314,7 @@ class Batch:
         loss = loss_of(self.columns.loss, some[columns])
         y = self.columns.y_of(some[columns])[rows]
         low, high = u[where], self.at.u[where]
-        for _ in range(MAX_PIECE_BISECTIONS):
+        for _ in range(MAX_BISECTIONS):
             middle = 0.5 * (low + high)
             ahead = (wanted - loss.piece(y, middle)) * toward
             low, high = np.where(ahead >= 0, middle, low), np.where(ahead <= 0, middle, high)

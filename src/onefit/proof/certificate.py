@@ -78,7 +78,7 @@ from onefit import linalg
 from onefit._types import Array
 from onefit.losses.base import Loss, loss_of
 from onefit.proof.flat_interval import from_middle
-from onefit.proof.norms import Norms
+from onefit.proof.norms import MAX_SHARP_BOUND_ROWS, Norms
 from onefit.proof.precise import EPSILON, predictions, summation, two_product, two_sum
 from onefit.proof.ridge_norm import RidgeNorm
 
@@ -86,8 +86,6 @@ __all__ = ["EXACT_TOLERANCE", "ApproximateModels", "Bound", "root_of"]
 
 #: values are called exact if they are within this of a refit, in units of the targets' scale
 EXACT_TOLERANCE = 1e-6
-#: rows up to which the sharper bound is taken: it holds four matrices of them
-MAX_SHARP_BOUND_ROWS = 3000
 #: trials for the bracket of an intercept, each BRACKET_RATIO times as wide as the last
 MAX_BRACKET_TRIALS, BRACKET_RATIO = 4, 32.0
 

@@ -17,10 +17,10 @@ from onefit._types import Array
 from onefit.losses.base import Loss
 from onefit.proof.precise import EPSILON
 
-__all__ = ["FlatInterval", "from_middle", "piece_interval", "shift_to_middle"]
+__all__ = ["MAX_BISECTIONS", "FlatInterval", "from_middle", "piece_interval", "shift_to_middle"]
 
-#: halvings of the bracket of an end
-MAX_END_BISECTIONS = 60
+#: halvings of an interval to the last digit
+MAX_BISECTIONS = 60
 #: an interval that is this many times as wide as the data is open
 MAX_INTERVAL_IN_SPREADS = 1e6
 
@@ -106,7 +106,7 @@ def piece_interval(loss: Loss, y: Array, v: Array) -> tuple[float, float]:
             inside, outside = outside, 2.0 * outside
             if outside > most:
                 return np.inf
-        for _ in range(MAX_END_BISECTIONS):
+        for _ in range(MAX_BISECTIONS):
             middle = 0.5 * (inside + outside)
             same = np.array_equal(loss.piece(y, v + sign * middle), pieces)
             inside, outside = (middle, outside) if same else (inside, middle)
