@@ -176,6 +176,18 @@ def test_weights_of_the_test_rows(loss):
     assert_close(found.lam, by_lam(problem, folds, Squared(), w))
 
 
+@pytest.mark.parametrize("split", ["kfold", "time"])
+@pytest.mark.parametrize("loss", [Squared(), Huber(0.4)], ids=repr)
+def test_rows_of_weight_zero(loss, split):
+    folds = splits(N)[split]
+    problem = make(loss, Gaussian(0.3), weight="zeros")
+    found = cv_gradient(problem, LAM, folds, Squared())
+    assert_close(found.lam, by_lam(problem, folds, Squared()))
+    pair = [Gaussian(0.3 * np.exp(h)) for h in (STEP, -STEP)]
+    expected = by_kernel(problem, folds, Squared(), pair)
+    assert_close(found.kernel(Gaussian(0.3), X)["gamma"], expected)
+
+
 @pytest.mark.parametrize("criterion", [Squared(), Huber(0.2)], ids=repr)
 def test_leave_one_out(criterion):
     folds = leave_one_out(N)

@@ -115,7 +115,6 @@ def cv_gradient(
     Parameters
     ----------
     problem : Problem
-        Weights must be positive.
     lam : float
     folds : Folds
     criterion : SmoothCriterion, default=None
@@ -206,7 +205,7 @@ def _by_systems(
         for split, test in enumerate(folds.test):
             q[test, split] = criterion.slopes(split, j, at.u[test, split])
         columns = problem.columns(j, train, ridge)
-        d = columns.loss.curvature(columns.y, at.u) * train
+        d = columns.loss.curvature(columns.y, at.u) * columns.train
         curved = d > 0.0
         missing = problem.K.matmul(np.asfortranarray(q)) * curved
         model = NewtonModel(d, missing, np.zeros_like(d), -q.sum(axis=0))

@@ -121,7 +121,7 @@ class LeaveOutDriver(Prepared):
                         self._fill(path, one, self._solved(one, path.lams, solutions, last))
 
     def models(self, lam: float) -> list[Solution]:
-        """The models of all splits as columns, per target; weights must be positive."""
+        """The models of all splits as columns, per target."""
         splits, problem, lams = self.splits, self.splits.problem, np.array([lam])
         full = self._full_path(follow=False)
         solutions = full.solutions(lams)

@@ -166,7 +166,7 @@ class LeaveOut(Prepared):
             refit_uncertified(path, i, problem, folds, which)
 
     def models(self, lam: float) -> list[Solution]:
-        """The models of all splits as columns, per target; weights must be positive."""
+        """The models of all splits as columns, per target."""
         splits, problem = self.splits, self.problem
         a = np.zeros((problem.Y.shape[1], problem.n, len(splits.folds)))
         for i, k in enumerate(splits.by_formula):
