@@ -85,3 +85,13 @@ def test_nothing_to_learn():
 @parametrize_with_checks([EvidenceScales()])
 def test_conventions_of_scikit_learn(estimator, check):
     check(estimator)
+
+
+def test_a_second_start_finds_few_columns_among_many():
+    """With a common scale the target is pure noise, and the first descent stays there."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(300, 32))
+    y = np.sin(2.0 * X[:, 0]) * X[:, 1] + 0.05 * random.normal(size=300)
+    scales = EvidenceScales().fit(X, y).scales_
+    assert set(np.argsort(scales)[-2:]) == {0, 1}
+    assert np.sort(scales)[-2] > 5.0 * np.sort(scales)[-3]

@@ -13,7 +13,10 @@ common one,
 
     E(t, v) + PRIOR / 2 sum_j (log t_j - mean log t)^2.
 
-The descent begins at the common scale (and the noise v) with the largest evidence.
+The descent begins at the common scale (and the noise v) with the largest evidence. Where no common
+scale explains the target, because most columns say nothing about it, that start is pure noise, and
+the evidence is flat around it; a second descent begins at a scale at which the rows are neighbours,
+with little noise. The one that ends with the larger evidence counts.
 
 **Its gradient.** With a = C^-1 y, W = n a a' / y'a - C^-1 and dk/d(r^2) = -exp(-r) / 2,
 
@@ -25,7 +28,7 @@ and with V = W * exp(-r) (element by element) the sums of all columns are two pr
 
 E of several columns of targets is the sum of theirs. Nothing but the rows and targets of the fit
 enters, so that held-out values of a pipeline are honest: a search fits the transformer in every
-training part. The scales are those of at most `MAX_EVIDENCE_ROWS` of its rows, drawn at random.
+training part. The scales are those of at most ``max_rows`` of its rows, drawn at random.
 """
 
 from __future__ import annotations
@@ -39,7 +42,9 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from onefit._indexing import draw_rows
 from onefit._types import Array
+from onefit._validation import check_positive
 from onefit.gradient_metric import standard_columns
 
 __all__ = ["EvidenceScales"]
@@ -49,9 +54,11 @@ PRIOR = 0.5
 #: start of the descent of the common scale: in units of the inverse mean squared distance
 #: of the rows, and noise in units of the variance of the process
 COMMON_SCALES, NOISES = (0.05, 0.3, 2.0), (0.003, 0.1)
+#: the second start, in the same units
+SECOND_START = (0.3, 0.003)
 #: how far the logarithm of a scale may go below and above the common one; bounds of log v
 LOG_RANGE, LOG_NOISE = (-12.0, 6.0), (-14.0, 3.0)
-MAX_EVIDENCE_ROWS, MAX_EVIDENCE_STEPS = 500, 60
+MAX_EVIDENCE_STEPS = 60
 #: the value where the matrix is not positive definite
 REJECTED = 1e10
 
@@ -63,8 +70,10 @@ class EvidenceScales(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
+    max_rows : int, default=500
+        Rows that the scales are learned from; of more rows, a random sample.
     random_state : int, default=0
-        For the rows that the scales are learned from, if there are many.
+        For the sample.
 
     Attributes
     ----------
@@ -82,7 +91,8 @@ class EvidenceScales(TransformerMixin, BaseEstimator):
     True
     """
 
-    def __init__(self, random_state: int = 0) -> None:
+    def __init__(self, max_rows: int = 500, random_state: int = 0) -> None:
+        self.max_rows = max_rows
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -106,8 +116,8 @@ class EvidenceScales(TransformerMixin, BaseEstimator):
         X, y = validate_data(
             self, X, y, dtype=np.float64, ensure_min_samples=2, multi_output=True, y_numeric=False
         )
-        Y, random = standard_columns(y), np.random.default_rng(self.random_state)
-        rows = np.sort(random.permutation(len(X))[:MAX_EVIDENCE_ROWS])
+        check_positive("max_rows", self.max_rows, "the rows that the scales are learned from")
+        Y, rows = standard_columns(y), draw_rows(None, len(X), int(self.max_rows), self.random_state)
         X, Y = X[rows], Y[rows][:, np.ptp(Y[rows], axis=0) > 0.0]
         d, squares = X.shape[1], 2.0 * X.var(axis=0).sum()
         if not squares > 0.0 or not Y.size:
@@ -120,14 +130,11 @@ class EvidenceScales(TransformerMixin, BaseEstimator):
 
         starts = [np.log([t / squares, v]) for t in COMMON_SCALES for v in NOISES]
         start = min(starts, key=lambda p: common(p)[0])
-        t, v = minimize(
+        best = minimize(
             common, start, jac=True, method="L-BFGS-B", bounds=[(None, None), LOG_NOISE]
         ).x
-        low, high = LOG_RANGE
-        found = minimize(
-            negative_evidence, np.r_[np.full(d, t), v], args=(X, Y), jac=True, method="L-BFGS-B",
-            bounds=[(t + low, t + high)] * d + [LOG_NOISE], options={"maxiter": MAX_EVIDENCE_STEPS},
-        )  # fmt: skip
+        second = np.log([SECOND_START[0] / squares, SECOND_START[1]])
+        found = min((_descend(one, X, Y) for one in (best, second)), key=lambda one: one.fun)
         self.scales_ = np.exp(0.5 * found.x[:-1])
         return self
 
@@ -136,6 +143,16 @@ class EvidenceScales(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return np.asarray(X * self.scales_)
+
+
+def _descend(start: Array, X: Array, Y: Array) -> Any:
+    """The largest evidence, by steps from a common scale and a noise, in logarithms."""
+    low, high = start[0] + np.array(LOG_RANGE)
+    return minimize(
+        negative_evidence, np.r_[np.full(X.shape[1], start[0]), start[1]], args=(X, Y), jac=True,
+        method="L-BFGS-B", bounds=[(low, high)] * X.shape[1] + [LOG_NOISE],
+        options={"maxiter": MAX_EVIDENCE_STEPS},
+    )  # fmt: skip
 
 
 def negative_evidence(p: Array, X: Array, Y: Array) -> tuple[float, Array]:

@@ -26,6 +26,10 @@ matrices. M is the mean of the outer products (over all columns of several targe
 is its square root, divided by the root mean squared distance of the transformed rows, so that one
 gamma has the same meaning at every step. The first R is the identity, divided likewise.
 
+**Many rows.** M is a mean over the rows, and a sample gives it as well, while the model that
+follows may use all rows: the metric is that of at most ``max_rows`` rows, drawn at random
+(benchmarks/metric_rows.py).
+
 **What each step chooses.** lam and, in the first step, gamma are those with the smallest
 leave-one-out error, which one eigendecomposition gives for all lams. Nothing but the rows and
 targets of the fit enters, so that held-out values of a pipeline are honest: a search fits the
@@ -45,6 +49,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from onefit._indexing import draw_rows
 from onefit._types import Array
 from onefit._validation import check_positive
 from onefit.estimators import KernelRegressor
@@ -68,6 +73,10 @@ class GradientMetric(TransformerMixin, BaseEstimator):
     ----------
     steps : int, default=3
         How often a model is fitted and the metric replaced.
+    max_rows : int, default=2000
+        Rows that the metric is learned from; of more rows, a random sample.
+    random_state : int, default=0
+        For the sample.
 
     Attributes
     ----------
@@ -86,8 +95,10 @@ class GradientMetric(TransformerMixin, BaseEstimator):
     True
     """
 
-    def __init__(self, steps: int = 3) -> None:
+    def __init__(self, steps: int = 3, max_rows: int = 2000, random_state: int = 0) -> None:
         self.steps = steps
+        self.max_rows = max_rows
+        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -111,7 +122,9 @@ class GradientMetric(TransformerMixin, BaseEstimator):
         X, y = validate_data(
             self, X, y, dtype=np.float64, ensure_min_samples=3, multi_output=True, y_numeric=False
         )
-        Y = standard_columns(y)
+        check_positive("max_rows", self.max_rows, "the rows that the metric is learned from")
+        Y, rows = standard_columns(y), draw_rows(None, len(X), int(self.max_rows), self.random_state)
+        X, Y = X[rows], Y[rows]
         R = _normalised(np.eye(X.shape[1]), X)
         gammas: tuple[float, ...] = GAMMAS
         for _ in range(int(self.steps)):

@@ -101,7 +101,9 @@ class AutoKernel(BaseEstimator):
 
     @property
     def best_estimator_(self) -> Any:
-        """The chosen model, calibrated if asked; it takes prepared rows (see ``pipeline_``)."""
+        """The chosen model, calibrated if asked; it takes rows that the steps before it in
+        ``pipeline_`` return.
+        """
         if hasattr(self.pipeline_, "named_steps"):
             return self.pipeline_.named_steps["model"]
         return self.pipeline_  # a calibrated pipeline, which takes rows as they are given
@@ -117,6 +119,12 @@ class AutoKernel(BaseEstimator):
             raise ValueError(
                 f"{what} needs prepared rows that are the same in all splits, and the preparation "
                 "was fitted in every training part; use one that does not need the target"
+            )
+        if isinstance(self.search_.estimator, Pipeline) and what != "relevance":
+            raise ValueError(
+                f"{what} needs prepared rows that are the same in all splits, and the chosen model "
+                "transforms them by what it learned in every training part; name kernels, such as "
+                "kernels=['rbf', 'laplacian'], to choose among models of the rows as they are"
             )
 
     def set_callbacks(self, *callbacks: Any) -> Any:
@@ -168,7 +176,7 @@ class AutoKernel(BaseEstimator):
         model = planned.search.best_estimator_ if how is None else planned.search.calibrate(how)
         self.pipeline_ = (
             model if planned.in_folds
-            else Pipeline([("prepare", planned.preparer), ("model", model)])
+            else Pipeline([("prepare", planned.preparer), *_steps_of(model)])
         )  # fmt: skip
         self.__dict__.pop("_familiar_rows", None)
 
@@ -252,15 +260,17 @@ class AutoKernel(BaseEstimator):
             preparer, search = self._steps["prepare"], self.search_
             folds = getattr(search, "folds_", None)
             model = self._steps["model"]
-            self._familiar_rows = Familiar.of(model, preparer, folds, self._planned.data.groups)
+            learned = self._steps.get("rows")
+            groups = self._planned.data.groups
+            self._familiar_rows = Familiar.of(model, preparer, folds, groups, learned)
         return self._familiar_rows
 
     def relevance(self) -> Any:
         """Find the columns that matter, see :func:`onefit.relevance`; the choice itself stays.
 
-        A second search with the chosen kernel (the Gaussian if that is linear) and one gamma per
-        prepared column follows the gradient, and is repeated without each of five parts of the
-        rows. The report shows the result.
+        A second search with the chosen kernel (the Gaussian if that is linear, or of rows with a
+        learned metric) and one gamma per prepared column follows the gradient, and is repeated
+        without each of five parts of the rows. The report shows the result.
         """
         check_is_fitted(self, "pipeline_")
         self._refuse_in_folds("relevance")
@@ -295,7 +305,7 @@ class AutoKernel(BaseEstimator):
 
     def _cheap_criteria(self) -> tuple[str, ...]:
         search, done = self.search_, self._planned
-        if done.in_folds:
+        if isinstance(search.estimator, Pipeline):
             return ()
         losses = {one.get("loss", search.estimator.loss) for one in self.cv_results_["params"]}
         streamed = not hasattr(search, "folds_")
@@ -361,15 +371,16 @@ class AutoKernel(BaseEstimator):
 
 def _find_relevance(auto: Any) -> Relevance:
     """Relevance of the prepared columns, for the chosen kernel with one gamma per column."""
-    if auto.search_.best_estimator_.approximation is not None:
+    search, data = as_kernel_search(auto.search_), auto._planned.data
+    if search.best_estimator_.approximation is not None:
         raise ValueError(
             "relevance follows the gradient of the whole kernel, and the model has an "
             "approximation; raise minutes, or use fewer rows"
         )
-    search, data = auto.search_, auto._planned.data
     Z, y, params = data.X, data.y, data.params
     best, labels = search.best_params_, is_classifier(search.estimator)
-    kernel = "rbf" if best["kernel"] == "linear" else best["kernel"]
+    transformed = isinstance(auto.search_.estimator, Pipeline)  # by a metric of all columns
+    kernel = "rbf" if transformed or best["kernel"] == "linear" else best["kernel"]
     seed = auto.random_state if isinstance(auto.random_state, int) else 0
     (grid,) = default_grid(Z, y if labels else None, kernel, random_state=seed)
     gammas, lams = grid["gamma"], grid["lam"]
@@ -388,6 +399,11 @@ def _find_relevance(auto: Any) -> Relevance:
     )  # fmt: skip
     found = relevance(again.fit(Z, y, **params), Z, y, cv=cv, **params)
     return replace(found, names=_names(auto.pipeline_.named_steps["prepare"], Z.shape[1]))
+
+
+def _steps_of(model: Any) -> list[tuple[str, Any]]:
+    """A model as steps: those of a pipeline, whose rows have a learned metric."""
+    return list(model.steps) if isinstance(model, Pipeline) else [("model", model)]
 
 
 def _names(preparer: Any, columns: int) -> list[str]:

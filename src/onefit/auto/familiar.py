@@ -36,13 +36,18 @@ class Familiar:
     preparer : TablePreparer or another transformer, fitted to the training rows
     known : TrainingRows or None
         None where the model holds none.
+    learned : transformer or None
+        What the chosen model transforms prepared rows by.
     """
 
     preparer: Any
     known: TrainingRows | None
+    learned: Any = None
 
     @classmethod
-    def of(cls, model: Any, preparer: Any, folds: Folds | None, groups: Any = None) -> Familiar:
+    def of(
+        cls, model: Any, preparer: Any, folds: Folds | None, groups: Any = None, learned: Any = None
+    ) -> Familiar:
         """The training rows of a fitted model, as the splits of its search compare them.
 
         New rows are compared with the rows that a classifier has coefficients for, with the
@@ -51,15 +56,18 @@ class Familiar:
         model = unwrap(model)
         support = is_classifier(model) and model.approximation is None
         if folds is None and model.approximation is None:
-            return cls(preparer, None)
-        return cls(preparer, TrainingRows.of(model, folds, groups, support))
+            return cls(preparer, None, learned)
+        return cls(preparer, TrainingRows.of(model, folds, groups, support), learned)
 
     def novelty(self, rows: Any) -> Novelty | None:
         """Distance of rows, as the preparer reads them, to the training rows."""
         if self.known is None:
             return None
         encode = getattr(self.preparer, "encode", self.preparer.transform)
-        return self.known.novelty(self.known.model._validate_X(encode(rows), reset=False))
+        encoded = encode(rows)
+        if self.learned is not None:
+            encoded = self.learned.transform(encoded)
+        return self.known.novelty(self.known.model._validate_X(encoded, reset=False))
 
     def odd_cells(self, rows: Any) -> list[tuple[str, str, Array]]:
         """Name of a column, what is odd, and in which rows: "unseen" categories or "empty"."""

@@ -19,6 +19,7 @@ slowly, and where the winner on all rows lies at the end of a narrowed list, the
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,10 @@ from onefit.auto.prepared import Prepared
 from onefit.plan import duration
 from onefit.search_cv import KernelSearchCV
 
-__all__ = ["SAMPLE_ROWS", "beside", "narrow", "seconds_without_race"]
+__all__ = [
+    "LAM_FACTOR", "SAMPLE_ROWS", "Raced", "beside", "narrow", "scores", "seconds_without_race",
+    "splitter_of",
+]  # fmt: skip
 
 Array = NDArray[Any]
 
@@ -56,14 +60,35 @@ LAM_FACTOR = 30.0
 SPLITTERS = (KFold, StratifiedKFold, GroupKFold, StratifiedGroupKFold, TimeSeriesSplit)
 
 
+@dataclass(frozen=True)
+class Raced:
+    """A sample of the rows, and the best score of the candidates on it.
+
+    Attributes
+    ----------
+    sample : Prepared
+    best : float
+        The larger the better.
+    """
+
+    sample: Prepared = field(repr=False)
+    best: float
+
+    @classmethod
+    def of(cls, search: KernelSearchCV, data: Prepared, seed: int = 0) -> Raced:
+        """The candidates of a search on a sample."""
+        sample = data.take(_draw(search, data, seed, SAMPLE_ROWS))
+        return cls(sample, float(np.nanmax(scores(_race(search, sample), "score")[0])))
+
+
 def narrow(
     search: KernelSearchCV,
     data: Prepared,
     seed: int = 0,
     afforded_seconds: float = AFFORDED_SECONDS,
     sample_rows: int = SAMPLE_ROWS,
-) -> tuple[list[dict[str, Any]], str] | None:
-    """A smaller grid by a race on a sample, and why; None if all candidates are to be tried.
+) -> tuple[list[dict[str, Any]], str, Raced] | None:
+    """A smaller grid by a race on a sample, why, and the race; None if all candidates are tried.
 
     Parameters
     ----------
@@ -81,10 +106,10 @@ def narrow(
     planned = seconds_without_race(search, data, afforded_seconds, sample_rows)
     if planned is None:
         return None
-    rows = draw_rows(data.y if is_classifier(search.estimator) else None, n, sample_rows, seed)
-    raced = _race(search, data.take(rows))
+    sample = data.take(_draw(search, data, seed, sample_rows))
+    raced = _race(search, sample)
     metric = "score" if "mean_test_score" in raced.cv_results_ else next(iter(raced.scorer_))
-    values, errors = _scores(raced, metric)
+    values, errors = scores(raced, metric)
     kept, left_out = [], []
     for part, mine in zip(grid, _places(grid, raced.cv_results_["params"]), strict=True):
         best = mine[int(np.nanargmax(values[mine]))]
@@ -101,10 +126,15 @@ def narrow(
     )
     without = f"; far behind and left out: {', '.join(left_out)}" if left_out else ""
     reason = (
-        f"kernels were raced on {rows.size:,} of the {n:,} rows, because all candidates on all "
+        f"kernels were raced on {sample.n:,} of the {n:,} rows, because all candidates on all "
         f"rows would take about {duration(planned)}: all rows decide among {words}{without}"
     )
-    return kept, reason
+    return kept, reason, Raced(sample, float(np.nanmax(values)))
+
+
+def _draw(search: KernelSearchCV, data: Prepared, seed: int, size: int) -> Array:
+    """Rows of the sample; some of every class."""
+    return draw_rows(data.y if is_classifier(search.estimator) else None, data.n, size, seed)
 
 
 def seconds_without_race(
@@ -123,15 +153,19 @@ def seconds_without_race(
 def _race(search: KernelSearchCV, sample: Prepared) -> KernelSearchCV:
     """The same search on a sample, without a winner's fit."""
     raced: KernelSearchCV = clone(search)
-    cv = search.cv if isinstance(search.cv, SPLITTERS) else 5
-    raced.set_params(cv=cv, refit=False, journal=None, verbose=0)
+    raced.set_params(cv=splitter_of(search), refit=False, journal=None, verbose=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a sample that nobody asked for
         sample.fit(raced)
     return raced
 
 
-def _scores(raced: KernelSearchCV, metric: str) -> tuple[Array, Array]:
+def splitter_of(search: KernelSearchCV) -> Any:
+    """The splitter of a search if it splits any number of rows, else five folds."""
+    return search.cv if isinstance(search.cv, SPLITTERS) else 5
+
+
+def scores(raced: KernelSearchCV, metric: str) -> tuple[Array, Array]:
     """The score that ranks the candidates, the larger the better, and its standard errors."""
     table = raced.cv_results_
     how = "mean" if raced.aggregate == "mean" else raced.aggregate

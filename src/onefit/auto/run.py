@@ -13,6 +13,8 @@ stage                               when, and what it may change
                                     the loss (:mod:`onefit.auto.outliers`)
 :meth:`Selection.average`           ``stack``: the average of all candidates replaces the winner
                                     (:mod:`onefit.auto.stacked`)
+:meth:`Selection.learn`             a regression left to the rules, without an average: kernels of
+                                    rows with a learned metric (:mod:`onefit.auto.learned`)
 :meth:`Selection.note_columns`      columns that alone explain the target: a warning
                                     (:mod:`onefit.auto.data_checks`)
 :meth:`Selection.measure_features`  features replaced the kernel matrix: how far the winner is
@@ -39,8 +41,9 @@ from onefit.auto import outliers
 from onefit.auto.data_checks import warn_of_columns
 from onefit.auto.extend import fit_growing
 from onefit.auto.fallback import Fallback, fall_back, measure_whole
+from onefit.auto.learned import better_learned
 from onefit.auto.prepared import Prepared, planned_seconds
-from onefit.auto.race import SAMPLE_ROWS, narrow, seconds_without_race
+from onefit.auto.race import SAMPLE_ROWS, Raced, narrow, seconds_without_race
 from onefit.auto.stacked import STACK_SHARE, stack_searches
 from onefit.plan import Deadline, OutOfTime
 from onefit.report.facts import Facts
@@ -83,6 +86,10 @@ class Selection:
         the data then hold the rows as given.
     stack : bool or "nested"
         Whether the candidates are averaged at the end.
+    learning : bool
+        Whether learned candidates compete with the winner, if there is no average.
+    raced : Raced or None
+        The race on a sample that narrowed the grid.
     """
 
     search: KernelSearchCV
@@ -99,6 +106,8 @@ class Selection:
     preparer: Any = None
     in_folds: bool = False
     stack: bool | str = False
+    learning: bool = False
+    raced: Raced | None = None
 
     def run(self) -> None:
         """All stages."""
@@ -108,6 +117,7 @@ class Selection:
         plain = self.search
         self.resist_outliers()
         self.average(plain)
+        self.learn(plain)
         self.note_columns()
         self.measure_features()
 
@@ -117,7 +127,7 @@ class Selection:
             return
         found = narrow(self.search, self.data, self.seed)
         if found is not None:
-            grid, reason = found
+            grid, reason, self.raced = found
             self.search.set_params(param_grid=grid)
             self.reasons.append(reason)
 
@@ -190,6 +200,13 @@ class Selection:
             searches, self.data, self.stack == "nested", self.deadline
         )
         self.reasons.extend(reasons)
+
+    def learn(self, plain: KernelSearchCV) -> None:
+        """Replace the search by one of learned candidates, if these are better."""
+        if self.stack or not self.learning or self.search is not plain:
+            return
+        self.search, reason = better_learned(self.search, self.data, self.raced, self.deadline)
+        self.reasons.append(reason)
 
     def note_columns(self) -> None:
         """Warn of columns that alone explain the target."""

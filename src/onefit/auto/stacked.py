@@ -6,53 +6,45 @@ best candidate, for about three times the time of the search. For classes the ga
 significant.
 
 With the squared loss, candidates whose rows are transformed by what is learned in each training
-part join those of the search: a metric from gradients (:mod:`onefit.gradient_metric`), and a scale
-for every column from the evidence (:mod:`onefit.evidence_scales`). With outliers, those of the
-robust search join the plain one's, and the weights are learned by Huber's loss.
+part join those of the search (:mod:`onefit.auto.learned`). With outliers, those of the robust
+search join the plain one's, and the weights are learned by Huber's loss.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from scipy.sparse import issparse
-from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from onefit._format import number
 from onefit._types import Array
+from onefit.auto.learned import (
+    MAX_UNRACED_ROWS,
+    learned_grid,
+    learned_search,
+    left_to_rules,
+    nothing_learned,
+)
 from onefit.auto.prepared import Prepared
-from onefit.evidence_scales import EvidenceScales
-from onefit.gradient_metric import GradientMetric
 from onefit.plan import Deadline
 from onefit.report.facts import Facts
 from onefit.search_cv import KernelSearchCV
 from onefit.stacking import stack
 
-__all__ = ["STACK_SHARE", "chosen_stack", "learned_search", "stack_searches"]
+__all__ = ["STACK_SHARE", "chosen_stack", "stack_searches"]
 
 #: rows up to which the average is the default: those of the benchmark, where its gain is known
 MAX_DEFAULT_ROWS = 1500
 #: time of the average in units of the search's: mostly of learned metrics and scales
 STACK_SHARE = 2.0
-#: parameters that leave the choice to the rules while they are None
-LEFT_TO_RULES = ("kernels", "loss", "scoring", "param_grid", "approximation", "minutes")
-#: rows and columns up to which transformations are learned: a step of a metric costs a few
-#: eigendecompositions of the rows in every training part
-MAX_LEARNED_ROWS, MAX_LEARNED_COLUMNS = 3000, 300
-#: gammas in units of the root mean squared distance of rows with a metric
-METRIC_STEPS, METRIC_GAMMAS = (1, 3), (0.2, 0.5, 1.4)
-#: gammas of scaled columns, whose evidence is that of gamma 1
-SCALES_GAMMAS = (0.7, 1.2, 2.0)
-LEARNED_LAMS = (1e-6, 1e-5, 1e-4, 5e-4, 3e-3, 3e-2)
+#: rows up to which learned candidates join the average, which tries all of them
+MAX_LEARNED_ROWS = MAX_UNRACED_ROWS
 
 
 def chosen_stack(auto: Any, y: Array, in_folds: bool) -> bool | str:
     """Whether to stack: as asked, else by default; refuses what cannot be stacked."""
     if auto.stack is None:
-        few = auto._task == "regression" and y.ndim == 1 and len(y) <= MAX_DEFAULT_ROWS
-        return few and not in_folds and all(getattr(auto, name) is None for name in LEFT_TO_RULES)
+        return left_to_rules(auto, y, in_folds) and len(y) <= MAX_DEFAULT_ROWS
     if not (isinstance(auto.stack, bool) or auto.stack == "nested"):
         raise ValueError(f"stack must be None, True, False or 'nested', got {auto.stack!r}")
     stack: bool | str = auto.stack
@@ -96,65 +88,19 @@ def stack_searches(
     if late:
         return first, [f"the candidates are not averaged: {late}"]
     further, reasons = list(searches[1:]), []
-    why = "time is limited" if deadline is not None else _nothing_learned(first, data.X)
+    why = "time is limited" if deadline is not None else nothing_learned(first, data.X)
+    if not why and data.n > MAX_LEARNED_ROWS:
+        why = f"there are {data.n:,} rows, more than {MAX_LEARNED_ROWS:,}"
     if why:
         reasons.append(f"no candidates with a learned metric or scales: {why}")
     else:
-        further.append(learned_search(first, data))
+        further.append(learned_search(first, data, learned_grid(alone=False)))
     found = stack(
         first, data.X, data.y, further=further,
         loss="huber" if len(searches) > 1 else "squared", nested=nested,
         sample_weight=data.sample_weight,
     )  # fmt: skip
     return found, [*reasons, _describe(found, first)]
-
-
-def _nothing_learned(search: KernelSearchCV, Z: Any) -> str:
-    """The reason why there are no candidates with a metric; empty if there are."""
-    if not search.best_estimator_.spec().quadratic and search.criterion == "cv":
-        return "the loss is not squared"
-    if issparse(Z):
-        return "the rows are sparse"
-    if Z.shape[0] > MAX_LEARNED_ROWS or Z.shape[1] > MAX_LEARNED_COLUMNS:
-        return (
-            f"there are {Z.shape[0]:,} rows and {Z.shape[1]:,} columns, and metrics are learned up "
-            f"to {MAX_LEARNED_ROWS:,} and {MAX_LEARNED_COLUMNS:,}"
-        )
-    return ""
-
-
-def learned_search(search: KernelSearchCV, data: Prepared) -> KernelSearchCV:
-    """Kernels of transformed rows, on the splits of a search; transformations are learned in each
-    training part.
-    """
-    grid = [
-        {
-            "rows": [GradientMetric(steps) for steps in METRIC_STEPS],
-            "model__kernel": ["matern12"],
-            "model__gamma": list(METRIC_GAMMAS),
-        },
-        {
-            "rows": [EvidenceScales()],
-            "model__kernel": ["matern32"],
-            "model__gamma": list(SCALES_GAMMAS),
-        },
-    ]
-    found = KernelSearchCV(
-        Pipeline(
-            [
-                ("rows", GradientMetric()),
-                ("model", clone(search.estimator).set_params(loss="squared")),
-            ]
-        ),
-        [one | {"model__lam": list(LEARNED_LAMS)} for one in grid],
-        cv=search.heldout_.folds,
-        scoring=search.scoring,
-        aggregate=search.aggregate,
-        n_jobs=search.n_jobs,
-        journal=None if search.journal is None else Path(search.journal) / "learned",
-    )
-    data.fit(found)
-    return found
 
 
 def _describe(found: Any, first: KernelSearchCV) -> str:

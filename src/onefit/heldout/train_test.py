@@ -8,6 +8,9 @@ full-sample fit serves several splits. What the lambdas of a split still share i
   training row, b is the weighted mean of y - K a;
 - for any other loss, one path of solutions from the largest lambda down (onefit.heldout.path).
 
+Where a factor is too expensive, or K is on a device, the lambdas share one iteration with products
+of K instead (onefit.heldout.iterative).
+
 Test rows are rows of weight zero: they are not trained on, but they belong to the kernel matrix, so
 that the certificate of a refit (onefit.columns.certify) covers their values too. A value without a
 certificate is computed again by a refit from the point that was found.
@@ -24,6 +27,7 @@ from onefit._types import Array, Indices, Mask
 from onefit.columns.fit import certified
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutPath
+from onefit.heldout.iterative import Iterative
 from onefit.heldout.path import FullPath
 from onefit.heldout.refit import fill_refits, refit_again, refit_uncertified
 from onefit.heldout.scaled import scaled_matrix, weight_roots
@@ -32,7 +36,7 @@ from onefit.inverse.shifted import solve_shifted
 from onefit.problem import Problem, Solution
 from onefit.proof.certificate import EXACT_TOLERANCE
 
-__all__ = ["TestValues", "predict_test"]
+__all__ = ["TestValues", "iterate_test", "predict_test"]
 
 #: lambdas from which one tridiagonal form costs less than a factor for each: it takes as long as
 #: 4.8 Cholesky factors of 480 to 1,500 rows (benchmarks/rates.py)
@@ -110,14 +114,23 @@ def predict_test(problem: Problem, lams: Array) -> TestValues:
     TestValues
         Test rows in the order of the problem.
     """
-    train, test = problem.positive, np.flatnonzero(problem.s == 0)
-    folds = Folds(problem.n, [train], [test])
-    path = HeldOutPath.empty(problem, folds, "train_test", lams)
+    path = HeldOutPath.empty(problem, _split(problem), "train_test", lams)
     if problem.quadratic and len(lams) >= MIN_TRIDIAGONAL_LAMS:
         _by_shifts(path, problem)
     else:
         _by_path(path, problem)
     return TestValues.of(path.judged(problem))
+
+
+def iterate_test(problem: Problem, lams: Array) -> TestValues:
+    """The same by one iteration for all lambdas, which needs products with K alone."""
+    method = Iterative(factor=problem.K.arrays.on_host)
+    return TestValues.of(method.prepare(problem, _split(problem)).predict(lams))
+
+
+def _split(problem: Problem) -> Folds:
+    """The rows of weight zero tested by the others."""
+    return Folds(problem.n, [problem.positive], [np.flatnonzero(problem.s == 0)])
 
 
 def _by_shifts(path: HeldOutPath, problem: Problem) -> None:

@@ -70,6 +70,8 @@ def split_estimate(work: Workload, rates: Rates = HOST_RATES) -> Estimate:
         flops = work.kernels * work.lams * one.flops
         return replace(one, flops=flops, seconds=seconds, nbytes=work.busy * nbytes)
     cost = train_test(work, rates.at(work.threads, work.itemsize))
+    if work.quadratic and work.n >= MIN_ITERATED_ROWS:
+        cost = COSTS["iterative"](work, rates.at(work.threads, work.itemsize))
     nbytes = work.busy * peak_bytes(work, "train_test")
     return Estimate("train_test", work.kernels * cost.flops, nbytes, work.rounds * cost.seconds)
 

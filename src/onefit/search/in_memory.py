@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import indexable
 
 from onefit._types import Array
@@ -19,6 +21,7 @@ from onefit.config import get_config
 from onefit.estimators.device import HostData, model_to_host
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.heldout import HeldOut
+from onefit.linalg.device import Device
 from onefit.plan import Explanation, spread
 from onefit.search import continuous
 from onefit.search.criterion import get_criterion
@@ -217,9 +220,18 @@ def followed(
 
 
 def fit_winner(
-    search: Any, X: Any, y: Any, params: dict[str, Any], fitted: dict[str, Any], context: Any
+    search: Any,
+    X: Any,
+    y: Any,
+    params: dict[str, Any],
+    fitted: dict[str, Any],
+    context: Any,
+    device: Device | None = None,
 ) -> dict[str, Any]:
-    """The winner fitted to all rows with ``params``, metadata of the estimator's fit."""
+    """The winner fitted to all rows with ``params``, metadata of the estimator's fit.
+
+    The kernel estimator of a pipeline is fitted on ``device``, and returned to the host.
+    """
     task = context.subcontext(task_name="refit-with-best-params")
     task.call_on_fit_task_begin(estimator=search, X=X, y=y)
     start = time.perf_counter()
@@ -227,7 +239,13 @@ def fit_winner(
     with warnings.catch_warnings():
         # a grid may pair a kernel with parameters of another, which the winner has too
         warnings.simplefilter("ignore", UnusedParameterWarning)
-        best.fit(X, y, **params)
+        if device is None:
+            best.fit(X, y, **params)
+        else:
+            moved = ("device", FunctionTransformer(device.asarray))
+            fit = Pipeline([*best.steps[:-1], moved, best.steps[-1]]).fit(X, y, **params)
+            best.steps = [*fit.steps[:-2], fit.steps[-1]]
+            model_to_host(best[-1])
     found = {"best_estimator_": best, "refit_time_": time.perf_counter() - start}
     if hasattr(best, "feature_names_in_"):
         found["feature_names_in_"] = best.feature_names_in_

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 
 from onefit import plan
@@ -21,6 +22,8 @@ from onefit.config import get_config as onefit_config
 from onefit.heldout import HeldOutPath
 from onefit.heldout.train_test import TestValues
 from onefit.journal import Journal
+from onefit.linalg import arrays_of, is_elsewhere
+from onefit.linalg.which import named_device
 from onefit.predict import check_training
 from onefit.search.all_rows import all_rows_of
 from onefit.search.grid import CandidateModel
@@ -61,6 +64,13 @@ class PipelineRows(HeldRows):
 
     def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> None:
         _check_options(search)
+        if is_elsewhere(X):
+            raise ValueError(
+                f"the steps of a {type(search.estimator).__name__} are fitted on the host, and X "
+                f"is on {arrays_of(X)!r}: pass it as a NumPy array; kernels are computed on a "
+                "device that is configured (onefit.config)"
+            )
+        self.device = named_device(onefit_config()["device"])
         X, y = indexable(X, y)
         routed = route(search, scorers, params)
         self.fit_params = metadata_of_fit(search.estimator, dict(routed.estimator.fit))
@@ -91,7 +101,7 @@ class PipelineRows(HeldRows):
         """Fit the steps of every setting in every training part, and score the candidates."""
         search, setup, given = self.search, self.setup, self.given
         k, total = len(setup.folds), len(setup.jobs) * len(setup.folds)
-        work = Work(given.X, given.y, self.fit_params, setup.folds, search.error_score)
+        work = Work(given.X, given.y, self.fit_params, setup.folds, search.error_score, self.device)
         journal = None
         if search.journal is not None:
             journal = Journal(search.journal, _fingerprint(search, work))
@@ -116,19 +126,21 @@ class PipelineRows(HeldRows):
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
         given = self.given
-        return fit_winner(self.search, given.X, given.y, self.fit_params, fitted, context)
+        params = (self.search, given.X, given.y, self.fit_params, fitted, context)
+        return fit_winner(*params, device=self.device)
 
 
 def _check_options(search: Any) -> None:
     """Refuse what works on one full-sample fit, naming both sides."""
     name, device = type(search.estimator).__name__, onefit_config()["device"]
+    moved = isinstance(search.estimator, Pipeline) and not all_rows_of(search.method)
     refused = {
         f"method={search.method!r}": not (
             search.method in ("auto", "refit", "exact") or all_rows_of(search.method)
         ),
         f"criterion={search.criterion!r}": search.criterion != "cv",
         type(search).__name__: search._descent is not None,
-        f"device={device!r}": device is not None,
+        f"device={device!r}": device is not None and not (moved and isinstance(device, str)),
     }
     why = (
         "method='all_rows' searches a grid by cross-validation"

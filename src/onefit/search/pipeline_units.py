@@ -2,7 +2,8 @@
 
 The steps are fitted once, to the training rows. Kernel estimators of the setting share distances
 between training and test rows, and lams share a decomposition or a path of solutions
-(:func:`onefit.heldout.train_test.predict_test`). A finished unit is kept in the journal.
+(:func:`onefit.heldout.train_test.predict_test`), or one iteration where there are many
+rows, on a device if one is configured. A finished unit is kept in the journal.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ from onefit._indexing import n_rows
 from onefit._validation import check_weights
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.folds import Folds
-from onefit.heldout.train_test import TestValues, predict_test
+from onefit.heldout.train_test import TestValues, iterate_test, predict_test
 from onefit.journal import Journal
 from onefit.kernels import Geometry, is_objects, number_type
 from onefit.linalg import LinAlgError
+from onefit.linalg.device import Device
+from onefit.plan.choice import MIN_ITERATED_ROWS
 from onefit.proof.certificate import EXACT_TOLERANCE
 from onefit.proof.norms import target_scale
 from onefit.search.grid import CandidateModel, jobs
@@ -53,6 +56,8 @@ class Work:
     params : metadata of the fits
     folds : Folds
     error_score : "raise" or a number
+    device : Device or None
+        Where kernels are computed.
     """
 
     X: Any = field(repr=False)
@@ -60,6 +65,7 @@ class Work:
     params: dict[str, Any] = field(repr=False)
     folds: Folds
     error_score: Any = "raise"
+    device: Device | None = None
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ def run_unit(work: Work, unit: tuple[Setting, int]) -> Found:
         with warnings.catch_warnings():
             # a grid may pair a kernel with parameters of another
             warnings.simplefilter("ignore", UnusedParameterWarning)
-            values = _predicted(setting, data, split)
+            values = _predicted(setting, data, split, work.device)
     except StepError as error:
         if isinstance(work.error_score, str):
             raise
@@ -100,7 +106,9 @@ def run_unit(work: Work, unit: tuple[Setting, int]) -> Found:
     return Found(values, data.sample_weight is not None, "", perf_counter() - start)
 
 
-def _predicted(setting: Setting, data: Preprocessed, split: int) -> list[TestValues]:
+def _predicted(
+    setting: Setting, data: Preprocessed, split: int, device: Device | None
+) -> list[TestValues]:
     """Values of the test rows by every model of a setting."""
     first = clone(setting.models[0].estimator)
     try:
@@ -122,29 +130,35 @@ def _predicted(setting: Setting, data: Preprocessed, split: int) -> list[TestVal
         else:
             ready.append(one)
     if ready:
-        found |= _on_kernels(ready, rows, test, Y, s)
+        found |= _on_kernels(ready, rows, test, Y, s, device)
     values = [found[candidate.indices] for candidate in setting.models]
     return [_back(data, one) for one in values] if data.wrappers else values
 
 
 def _on_kernels(
-    ready: list[CandidateModel], rows: Any, test: Any, Y: Array, s: Array
+    ready: list[CandidateModel], rows: Any, test: Any, Y: Array, s: Array, device: Device | None
 ) -> dict[tuple[int, ...], TestValues]:
     """Values of models with a kernel matrix, one for all that share a kernel."""
     work = sorted(jobs(ready, rows, Y, s), key=lambda job: job.kernel.metrics)
     m = test.shape[0]
     sparse = sp.issparse(rows) or sp.issparse(test)
     both = sp.csr_array(sp.vstack([rows, test])) if sparse else np.concatenate([rows, test])
+    many = rows.shape[0] >= MIN_ITERATED_ROWS  # below, closed forms of the host are as fast
+    device = device if many else None
+    if device is not None:
+        both = device.asarray(both)
     geometry = Geometry(both, keep=len(work) > 1 and both.shape[0] <= MAX_KEPT_DISTANCE_ROWS)
     # targets of test rows are not used
     Y = np.asfortranarray(np.concatenate([Y, np.repeat(Y[:1], m, axis=0)]))
     s = np.concatenate([s, np.zeros(m, dtype=s.dtype)])
     found = {}
     for job in work:
-        K = job.kernel.matrix(geometry)
+        quadratic = all(candidate.spec.quadratic for candidate in job.models)
+        iterated = device is not None or (many and quadratic)
+        K: Any = job.kernel.tiles(both).hold() if iterated else job.kernel.matrix(geometry)
         for candidate in job.models:
             problem = candidate.spec.problem(K, Y, s, definite=job.kernel.definite)
-            values = predict_test(problem, np.array(candidate.lams))
+            values = (iterate_test if iterated else predict_test)(problem, np.array(candidate.lams))
             # training rows of weight zero come before the test rows
             found[candidate.indices] = replace(values, values=values.values[:, -m:])
         del K, problem  # before the next one takes their memory
@@ -212,6 +226,7 @@ def run_units(
         journal.check_writable()
     todo = [units[place] for place in left]
     apart = worker_plan.workers > 1 or work.folds.n > MAX_UNINTERRUPTIBLE_ROWS
+    apart = apart and work.device is None
     runs = (in_workers if apart else in_turn)(worker_plan, partial(run_unit, work), todo)
     for done, found in runs:
         setting, split = units[left[done]]
