@@ -5,7 +5,13 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.metrics import r2_score
-from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold, cross_val_score
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    PredefinedSplit,
+    RepeatedKFold,
+    cross_val_score,
+)
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
@@ -142,6 +148,24 @@ def test_one_cell_is_an_ordinary_search(data):
     np.testing.assert_allclose(ours.predict(X[:9]), whole.predict(X[:9]), rtol=1e-9)
 
 
+def test_scores_are_weighted(data):
+    """As those of an ordinary search are, so that the same candidate is chosen."""
+    X, y = data
+    weight = np.random.default_rng(5).exponential(size=y.size) ** 4
+    ours = CellSearchCV(KernelRegressor(), GRID, n_partitions=1).fit(X, y, weight)
+    whole = KernelSearchCV(KernelRegressor(), GRID, aggregate="pooled")
+    whole.fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(
+        ours.cv_results_["mean_test_score"], whole.cv_results_["pooled_test_score"], rtol=1e-9
+    )
+    assert ours.best_score_ == pytest.approx(
+        r2_score(y, ours.heldout_predictions_, sample_weight=weight)
+    )
+    assert ours.score(X, y, weight) == pytest.approx(
+        r2_score(y, ours.predict(X), sample_weight=weight)
+    )
+
+
 def test_several_partitions_predict_better_than_one(data):
     X, y = data
     X_test = np.random.default_rng(2).uniform(size=(500, 3))
@@ -214,6 +238,8 @@ def test_resumes_from_its_journal(data, tmp_path):
     [
         ({"estimator": "svm"}, "KernelRegressor or a KernelClassifier"),
         ({"estimator": KernelClassifier(loss="squared_hinge")}, "loss='squared'"),
+        ({"estimator": KernelClassifier(loss="squared", multi_class="ovo")}, "loss='squared'"),
+        ({"cv": PredefinedSplit(np.repeat([0, 1, -1], [3, 3, 414])), "cell_size": 60}, "no split"),
         ({"cell_size": 3}, "cell_size must be an integer of at least 50"),
         ({"n_partitions": 0}, "n_partitions must be an integer of at least 1"),
         ({"cv": RepeatedKFold(n_splits=3, n_repeats=2)}, "test part of 2 splits"),

@@ -19,15 +19,19 @@ from onefit.config import config_context, set_config
 from onefit.folds import Folds
 from onefit.heldout import Block, Eigen, Iterative
 from onefit.kernels import (
+    CallableKernel,
     Gaussian,
     Laplace,
     Linear,
+    Lookup,
     Matern12,
     Matern32,
     Matern52,
     Normalized,
+    OnColumns,
     PerFeature,
     Polynomial,
+    PowerExponential,
     WeightedSum,
 )
 from onefit.linalg import HOST, arrays_of
@@ -45,6 +49,8 @@ KERNELS = [
     WeightedSum([Gaussian(0.1), Linear()], [1.0, 0.5]),
     Normalized(Polynomial(0.2, 1.0, 2)),
     PerFeature(Gaussian, [0.1, 0.2, 0.0]),
+    PowerExponential(0.3, 2, 1.5),
+    OnColumns(Gaussian(0.3), [2, 0]),
 ]
 LAMS = np.logspace(-4, -1, 2)
 N = 90
@@ -83,6 +89,14 @@ def test_kernel_matrices_are_those_of_numpy(there, kernel, dtype):
     assert np.abs(home(kernel.diag(there(X))) - kernel.diag(X)).max() <= tol
     if kernel.metrics != ("dot",):
         assert np.array_equal(own, own.T)
+
+
+def test_tables_are_those_of_numpy(there):
+    rows, table = np.array([[3.0], [0.0], [2.0]]), Gaussian(0.3)(sample()[0][:5])
+    for kernel in (Lookup(table), WeightedSum([Lookup(table), Linear()], [1.0, 0.5])):
+        assert np.array_equal(home(kernel(there(rows))), kernel(rows))
+        assert np.array_equal(home(kernel(there(rows[:2]), there(rows))), kernel(rows[:2], rows))
+        assert np.array_equal(home(kernel.diag(there(rows))), kernel.diag(rows))
 
 
 def test_close_points_have_accurate_distances(there):
@@ -252,16 +266,6 @@ def test_no_rows_have_a_factor_of_no_rows(there):
     assert xp.cholesky(there(np.empty((0, 0)))).shape == (0, 0)
 
 
-def test_city_block_distances_of_some_rows_at_a_time():
-    """The way of a GPU, on a CPU."""
-    torch = pytest.importorskip("torch")
-    from onefit.linalg import torch_arrays
-
-    X, Y = (torch.randn(n, 3, dtype=torch.float64) for n in (3000, 2500))
-    found = torch_arrays.summed_gaps(X, Y)
-    assert torch.equal(found, torch.cdist(X, Y, p=1.0))
-
-
 def test_memory_that_pytorch_keeps_for_later_is_free(monkeypatch):
     torch = pytest.importorskip("torch")
     from onefit.linalg.torch_arrays import Torch
@@ -355,6 +359,8 @@ def test_what_is_not_computed_there_is_refused_by_name(there):
 
     with pytest.raises(TypeError, match="function of NumPy arrays"):
         KernelRegressor(kernel=lambda a, b: a @ b.T).fit(A, y)
+    with pytest.raises(TypeError, match="function of NumPy arrays"):
+        Normalized(OnColumns(CallableKernel(np.inner), [0])).tiles(A)
     with pytest.raises(TypeError, match="precomputed"):
         KernelRegressor(kernel="precomputed").fit(there(X @ X.T), y)
     with pytest.raises(TypeError, match="int64 on a device"):

@@ -251,6 +251,6 @@ def test_small_matrices(there):
         np.testing.assert_allclose(own.square_sums(a, r), A**2 @ r)
         other = own.fortran_copy(a)
         own.rank_one(other, own.asarray(r[:, 0]), own.asarray(r[:, 1]))
-        own.add_on_diagonal(other, r[:, 0])
+        own.add_diagonal(other, r[:, 0])
         wanted = A + np.outer(r[:, 0], r[:, 1]) + np.diag(r[:, 0])
         np.testing.assert_allclose(own.host(other), wanted)

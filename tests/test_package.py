@@ -10,6 +10,7 @@ from importlib.resources import files
 import pytest
 
 import onefit
+from onefit.config import config_context, get_config, set_config
 
 OPTIONAL = [
     "torch",
@@ -114,3 +115,12 @@ def test_names_are_listed_and_unknown_ones_refused() -> None:
     assert set(onefit.__all__) <= set(dir(onefit))
     with pytest.raises(AttributeError, match="no_such_name"):
         onefit.no_such_name  # noqa: B018
+
+
+@pytest.mark.parametrize("value", [0, -1.0, float("nan"), "8GB", [1e9]])
+def test_memory_is_a_positive_number(value):
+    with pytest.raises(ValueError, match="memory_bytes must be a positive number or None, got"):
+        set_config(memory_bytes=value)
+    with config_context(memory_bytes=float("inf")):
+        assert get_config()["memory_bytes"] == float("inf")
+    assert get_config()["memory_bytes"] is None

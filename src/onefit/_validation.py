@@ -31,8 +31,9 @@ class DataError(ValueError):
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """'; did you mean ...?' when one of the known names is near, else a full stop."""
-    near = difflib.get_close_matches(str(name), list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else "."
+    spelled = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(str(name).lower(), spelled, n=1)
+    return f"; did you mean {spelled[near[0]]!r}?" if near else "."
 
 
 def check_choice(name: str, value: Any, known: Iterable[str]) -> None:

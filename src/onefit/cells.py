@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.metrics import get_scorer
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state, column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
@@ -41,8 +41,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from onefit._types import Array, Indices
-from onefit._validation import check_weights
+from onefit._validation import check_weights, takes_weight
 from onefit.estimators import KernelClassifier, KernelRegressor
+from onefit.search.scorers import look_up
 from onefit.search_cv import KernelSearchCV
 
 __all__ = ["CellSearchCV", "Partition"]
@@ -160,7 +161,8 @@ class CellSearchCV(MetaEstimatorMixin, BaseEstimator):
     cv : int or splitter, default=5
         Every row may be in one test part at most.
     scoring : str or callable, default=None
-        Of predictions or decision values for all held-out rows together; None is R^2 or accuracy.
+        Of predictions or decision values for all held-out rows together, weighted as the rows are;
+        None is R^2 or accuracy.
     n_jobs : int, default=None
         Cells that are worked on side by side.
     random_state : int, RandomState or None, default=0
@@ -219,10 +221,6 @@ class CellSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
         self.journal = journal
 
-    @property
-    def _estimator_type(self) -> Any:
-        return getattr(self.estimator, "_estimator_type", None)
-
     def __sklearn_tags__(self) -> Any:
         tags, own = get_tags(self.estimator), super().__sklearn_tags__()
         own.estimator_type = tags.estimator_type
@@ -256,7 +254,7 @@ class CellSearchCV(MetaEstimatorMixin, BaseEstimator):
                 )
 
             first = searched(partitions[0], self.param_grid, False, "candidates")
-            results = self._compare(first, y, tested)
+            results = self._compare(first, y, s, tested)
             best = int(np.flatnonzero(results["rank_test_score"] == 1)[0])
             grid = [{key: [value] for key, value in results["params"][best].items()}]
             found = [
@@ -266,7 +264,7 @@ class CellSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.heldout_predictions_ = held[:, 0] if held.shape[1] == 1 else held
         self.cv_results_, self.best_index_ = results, best
         self.best_params_ = results["params"][best]
-        self.best_score_ = self._score(held, y, tested)
+        self.best_score_ = self._score(held, y, s, tested)
         self.partitions_ = partitions
         self.models_ = [[cell.model for cell in cells] for cells in found]
         return self
@@ -284,23 +282,31 @@ class CellSearchCV(MetaEstimatorMixin, BaseEstimator):
                 raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
         if isinstance(self.estimator, KernelRegressor):
             return clone(self.estimator)  # type: ignore[no-any-return]
-        spec = self.estimator.spec()
-        if not spec.quadratic or self.estimator.class_weight is not None:
+        model = self.estimator
+        if (
+            not model.spec().quadratic
+            or model.class_weight is not None
+            or model.multi_class != "ovr"
+        ):
             raise ValueError(
-                f"CellSearchCV fits classifiers with loss='squared' and class_weight=None, because "
-                f"a cell may hold one class only; got loss={self.estimator.loss!r} and "
-                f"class_weight={self.estimator.class_weight!r}"
+                "CellSearchCV fits classifiers with loss='squared', multi_class='ovr' and "
+                "class_weight=None, because a cell may hold one class only; got "
+                f"loss={model.loss!r}, multi_class={model.multi_class!r} and "
+                f"class_weight={model.class_weight!r}"
             )
-        shared = KernelRegressor().get_params(deep=False).keys() & self.estimator.get_params()
-        return KernelRegressor(**{name: getattr(self.estimator, name) for name in shared})
+        shared = KernelRegressor().get_params(deep=False).keys() & model.get_params()
+        return KernelRegressor(**{name: getattr(model, name) for name in shared})
 
     def _coded(self, y: Array) -> tuple[Array, Array]:
         """Targets as they are scored, and as columns: those of a classifier are -1 and 1."""
+        self._scored = clone(self.estimator)
         if not is_classifier(self.estimator):
+            self._scored._y_ndim = y.ndim
             return y, np.reshape(y, (y.shape[0], -1)).astype(np.float64)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         self.classes_: Array = np.unique(y)
+        self._scored.classes_ = self.classes_
         if self.classes_.size < 2:
             raise ValueError(f"y holds one class only, {self.classes_[0]!r}")
         if self.classes_.size == 2:
@@ -318,10 +324,12 @@ class CellSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
         return splits
 
-    def _compare(self, cells: list[Any], y: Array, tested: Indices) -> dict[str, Any]:
+    def _compare(
+        self, cells: list[Any], y: Array, s: Array | None, tested: Indices
+    ) -> dict[str, Any]:
         """Score of every candidate for all rows together."""
         values = _joined(cells, (y.shape[0], cells[0].held[0].shape[1]))
-        scores = np.array([self._score(one, y, tested) for one in values])
+        scores = np.array([self._score(one, y, s, tested) for one in values])
         if not np.isfinite(scores).any():
             raise ValueError("no candidate has a finite score; raise lam, or scale X and y")
         below = np.nan_to_num(scores, nan=-np.inf)
@@ -332,13 +340,14 @@ class CellSearchCV(MetaEstimatorMixin, BaseEstimator):
             "exact": np.min([cell.exact for cell in cells], axis=0),
         }
 
-    def _score(self, values: Array, y: Array, tested: Indices) -> float:
-        if not np.isfinite(values[tested]).all():
+    def _score(self, values: Array, y: Array, s: Array | None, rows: Any) -> float:
+        """Score of the values of some rows."""
+        values = values[rows]
+        if not np.isfinite(values).all():
             return float("nan")
-        known = _Known(self, values[tested])
-        scoring = self.scoring or ("accuracy" if is_classifier(self.estimator) else "r2")
-        scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
-        return float(scorer(known, np.arange(tested.size)[:, None], y[tested]))
+        scorer = check_scoring(self._scored, self.scoring)
+        params = {} if s is None or not takes_weight(scorer) else {"sample_weight": s[rows]}
+        return float(scorer(look_up(self._scored, values), values, y[rows], **params))
 
     def _decision(self, X: Any) -> Array:
         """The mean over the partitions of the values of the cells, (m, q)."""
@@ -354,48 +363,22 @@ class CellSearchCV(MetaEstimatorMixin, BaseEstimator):
             total = total + values
         return np.asarray(total / len(self.models_))
 
-    def _as_predictions(self, values: Array) -> Array:
-        if not is_classifier(self.estimator):
-            return values[:, 0] if values.shape[1] == 1 else values
-        if values.shape[1] == 1:
-            return np.asarray(self.classes_[(values[:, 0] > 0).astype(int)])
-        return np.asarray(self.classes_[values.argmax(axis=1)])
-
     def predict(self, X: Any) -> Array:
         """Predictions, or labels of a classifier."""
-        return self._as_predictions(self._decision(X))
+        values = self._decision(X)
+        return np.asarray(look_up(self._scored, values).predict(values))
 
     @available_if(lambda search: is_classifier(search.estimator))
     def decision_function(self, X: Any) -> Array:
         """Decision values: one per row for two classes, else a column per class."""
         values = self._decision(X)
-        return values[:, 0] if values.shape[1] == 1 else values
+        return np.asarray(look_up(self._scored, values).decision_function(values))
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The score that candidates were compared by."""
         values = self._decision(X)
-        return self._score(values, np.asarray(y), np.arange(values.shape[0]))
-
-
-class _Known(BaseEstimator):
-    """An estimator whose predictions for row i are known."""
-
-    def __init__(self, search: CellSearchCV, values: Array) -> None:
-        self.search, self.values = search, values
-        self.classes_ = getattr(search, "classes_", None)
-
-    def __sklearn_tags__(self) -> Any:
-        return self.search.__sklearn_tags__()
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def predict(self, rows: Array) -> Array:
-        return self.search._as_predictions(self.values[np.ravel(rows)])
-
-    def decision_function(self, rows: Array) -> Array:
-        values = self.values[np.ravel(rows)]
-        return np.asarray(values[:, 0] if values.shape[1] == 1 else values)
+        s = None if sample_weight is None else check_weights(sample_weight, values)
+        return self._score(values, np.asarray(y), s, slice(None))
 
 
 @dataclass(frozen=True)
@@ -418,11 +401,11 @@ def _cells(
         place[rows] = np.arange(rows.size)
         both = ((place[train], place[test]) for train, test in splits)
         own = [(a[a >= 0], b[b >= 0]) for a, b in both if (b >= 0).any()]
+        cell = f"cell {number} of {rows.size} rows; use a larger cell_size, or other splits"
+        if not own:
+            raise ValueError(f"no split tests a row of {cell}")
         if any(a.size < 2 for a, _ in own):
-            raise ValueError(
-                f"a split leaves fewer than two training rows in cell {number} of {rows.size} "
-                "rows; use a larger cell_size, or other splits"
-            )
+            raise ValueError(f"a split leaves fewer than two training rows in {cell}")
         yield rows, X[rows], Y[rows], None if s is None else s[rows], own
 
 

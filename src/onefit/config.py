@@ -1,7 +1,7 @@
-"""Configuration: the device on which searches compute, and the memory that they may take.
+"""Configuration: the device on which searches compute, and the memory that they may use.
 
-Arrays of PyTorch and CuPy are computed with where they are. ``device`` is for NumPy arrays: a
-search moves them there, and its results are NumPy arrays again (docs, "On a GPU").
+PyTorch and CuPy arrays stay on their own device. ``device`` is for NumPy arrays: a search moves
+them there, and its results are NumPy arrays again (docs, "On a GPU").
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from numbers import Real
 from typing import Any
 
 __all__ = ["config_context", "get_config", "set_config"]
@@ -19,29 +20,30 @@ _context: ContextVar[dict[str, Any] | None] = ContextVar("onefit_config", defaul
 
 
 def get_config() -> dict[str, Any]:
-    """The configuration that holds here, by name."""
+    """The current configuration, by name."""
     return _process | (_context.get() or {})
 
 
 def set_config(*, device: Any = _UNSET, memory_bytes: Any = _UNSET) -> None:
-    """Configure this process; what is not given stays as it is.
+    """Configure this process; options that are not given keep their values.
 
     Parameters
     ----------
     device : str or list of str, optional
-        "cuda" or "cuda:1": searches over NumPy arrays compute kernel matrices and all that is done
-        with them there, by PyTorch or CuPy. Of several devices, as a list or with commas, each has
-        a process and a kernel of its own at a time. None, as at the start, is the processor.
+        "cuda" or "cuda:1": searches over NumPy arrays compute kernel matrices, and everything that
+        follows from them, on this device by PyTorch or CuPy. With several devices, as a list or
+        separated by commas, each has a process of its own and one kernel at a time. None, the
+        default of a new process, is the processor.
     memory_bytes : float, optional
-        Bytes of the host's memory that a fit or a search may take beyond the data, all its
-        processes together. None, as at the start, is what the system has available.
+        Bytes of the host's memory that a fit or a search may use beyond the data, all its
+        processes together. None, the default of a new process, is what the system has available.
     """
     _process.update(_given(device, memory_bytes))
 
 
 @contextmanager
 def config_context(*, device: Any = _UNSET, memory_bytes: Any = _UNSET) -> Iterator[None]:
-    """Configure what runs inside a ``with`` statement, in this thread.
+    """Configure the body of a ``with`` statement, in this thread.
 
     Parameters
     ----------
@@ -66,7 +68,8 @@ def config_context(*, device: Any = _UNSET, memory_bytes: Any = _UNSET) -> Itera
 
 def _given(device: Any, memory_bytes: Any) -> dict[str, Any]:
     """The values that were given, by name."""
-    if memory_bytes not in (None, _UNSET) and not memory_bytes > 0:
-        raise ValueError(f"memory_bytes must be positive or None, got {memory_bytes!r}")
+    given = memory_bytes is not None and memory_bytes is not _UNSET
+    if given and not (isinstance(memory_bytes, Real) and float(memory_bytes) > 0):
+        raise ValueError(f"memory_bytes must be a positive number or None, got {memory_bytes!r}")
     both = {"device": device, "memory_bytes": memory_bytes}
     return {name: value for name, value in both.items() if value is not _UNSET}

@@ -117,7 +117,8 @@ class EvidenceScales(TransformerMixin, BaseEstimator):
             self, X, y, dtype=np.float64, ensure_min_samples=2, multi_output=True, y_numeric=False
         )
         check_positive("max_rows", self.max_rows, "the rows that the scales are learned from")
-        Y, rows = standard_columns(y), draw_rows(None, len(X), int(self.max_rows), self.random_state)
+        Y = standard_columns(y)
+        rows = draw_rows(None, len(X), int(self.max_rows), self.random_state)
         X, Y = X[rows], Y[rows][:, np.ptp(Y[rows], axis=0) > 0.0]
         d, squares = X.shape[1], 2.0 * X.var(axis=0).sum()
         if not squares > 0.0 or not Y.size:

@@ -209,7 +209,7 @@ def _by_systems(
         curved = d > 0.0
         missing = problem.K.matmul(np.asfortranarray(q)) * curved
         model = NewtonModel(d, missing, np.zeros_like(d), -q.sum(axis=0))
-        z, zeta, _ = Cholesky(problem, ridge).solve(model)
+        z, zeta = Cholesky(problem, ridge).solve(model)
         w, still = q - z, np.where(curved, 0.0, at.a)
         c = 2.0 * ridge / np.where(curved, problem.s[:, None] * d, 1.0)
         slope = zeta * still.sum(axis=0) - (z * c * at.a).sum(axis=0)

@@ -123,7 +123,8 @@ class GradientMetric(TransformerMixin, BaseEstimator):
             self, X, y, dtype=np.float64, ensure_min_samples=3, multi_output=True, y_numeric=False
         )
         check_positive("max_rows", self.max_rows, "the rows that the metric is learned from")
-        Y, rows = standard_columns(y), draw_rows(None, len(X), int(self.max_rows), self.random_state)
+        Y = standard_columns(y)
+        rows = draw_rows(None, len(X), int(self.max_rows), self.random_state)
         X, Y = X[rows], Y[rows]
         R = _normalised(np.eye(X.shape[1]), X)
         gammas: tuple[float, ...] = GAMMAS

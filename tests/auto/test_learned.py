@@ -127,12 +127,12 @@ def test_reasons_for_learning_nothing(data, plain):
 @pytest.mark.slow
 def test_select_on_many_rows():
     """One fold of refits, the fitted pipeline, and what else reads the winner."""
-    X, y = ridge_of_two_columns(1600, d=4)
+    X, y = ridge_of_two_columns(1600, noise=0.3)
     auto = AutoKernelRegressor().fit(X, y)
     assert list(auto.pipeline_.named_steps) == ["prepare", "rows", "model"]
     assert auto.search_.best_params_["rows"] is not None
     assert any("learned in each training part" in one for one in auto.reasons_)
-    X_new, y_new = ridge_of_two_columns(300, d=4, seed=1)
+    X_new, y_new = ridge_of_two_columns(1000, noise=0.3, seed=1)
     assert auto.score(X_new, y_new) == pytest.approx(auto.best_score_, abs=0.02)
     assert auto.unfamiliar(np.vstack([X_new[:1], 50 + X_new[:1]])).novelty[1] > 1
     assert auto.relevance().order[:2].tolist() in ([0, 1], [1, 0])

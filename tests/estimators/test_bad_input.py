@@ -105,7 +105,7 @@ def test_names(make, task):
     X, y = sample(task)
     with pytest.raises(ValueError, match="loss='sqared' is not known; did you mean 'squared'"):
         make(loss="sqared").fit(X, y)
-    with pytest.raises(ValueError, match="kernel 'rbff' is unknown: did you mean 'rbf'"):
+    with pytest.raises(ValueError, match="kernel='rbff' is not known; did you mean 'rbf'"):
         make(kernel="rbff").fit(X, y)
     with pytest.raises(ValueError, match="scaling='means' is not known; did you mean 'mean'"):
         make(scaling="means").fit(X, y)

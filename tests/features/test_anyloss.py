@@ -10,9 +10,11 @@ from heldout._twins import FORMS, splits, weights
 from registries import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, sample
 
 from features._twins import assert_equal_to_refits, feature_problem, honest, rows_and_landmarks
-from onefit.features.held_out import PrimalExact, PrimalLimit
+from onefit.features.held_out import GramFolds, PrimalExact, PrimalLimit
 from onefit.folds import Folds, leave_one_out
-from onefit.losses import EpsilonInsensitive, Huber, Log, Quantile, SmoothedHinge
+from onefit.gram import DenseGram
+from onefit.heldout import Refit
+from onefit.losses import EpsilonInsensitive, Huber, Log, Quantile, SmoothedHinge, Squared
 
 N = 90
 SPLITS = splits(N)
@@ -123,3 +125,19 @@ def test_a_flat_intercept_by_chance_has_no_bound():
         path = method.prepare(problem, folds).predict(np.array([1e6]))
         assert not path.exact.any()
         assert np.isfinite(path.values).all()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("loss", [Squared(), Huber(0.3)], ids=repr)
+def test_a_split_that_holds_out_every_landmark_has_the_intercept_alone(loss, fit_intercept):
+    X, _ = rows_and_landmarks(N)
+    _, y = sample("regression", n=N, d=3, seed=0)
+    s, lams = weights("random", N), np.array([1e-2])
+    problem = feature_problem(X, np.arange(3), y[:, None], s, loss, fit_intercept, "mean")
+    folds = Folds(N, [np.arange(30, N)], [np.arange(30)])
+    method = GramFolds() if problem.quadratic else PrimalExact()
+    path = method.prepare(problem, folds).predict(lams)
+    nothing = replace(problem, K=DenseGram(np.zeros((N, N))))
+    honest = Refit().prepare(nothing, folds).predict(lams)
+    np.testing.assert_allclose(path.values, honest.values, atol=1e-8)
+    assert path.exact.all()

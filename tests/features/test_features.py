@@ -127,6 +127,18 @@ def test_kinds_of_landmarks(landmarks):
     np.testing.assert_array_equal(rows.features.points, X[used[:25]])
 
 
+def test_rows_of_rows_know_their_landmarks():
+    """A landmark that is gone is no other row, whichever rows are taken after that."""
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    rows = get_approximation(Nystrom(20)).expand(Gaussian(1.0), X, np.ones(40))
+    once, twice = np.arange(5, 35), np.arange(2, 30)
+    taken, expected = rows.take(once).take(twice), rows.take(once[twice])
+    np.testing.assert_array_equal(taken.landmarks, expected.landmarks)
+    there = taken.landmarks >= 0
+    np.testing.assert_array_equal(taken.X[taken.landmarks[there]], X[rows.landmarks[there]])
+    assert not there.all()
+
+
 def test_pivots_leave_no_row_as_far_out_as_uniform_landmarks_do():
     X = np.random.default_rng(0).normal(size=(600, 2))
 
@@ -186,3 +198,5 @@ def test_bad_parameters_of_landmarks():
         Nystrom(tolerance=0)
     with pytest.raises(ValueError, match="Fourier features have none"):
         Fourier("auto")
+    with pytest.raises(ValueError, match="must be even, got 7"):
+        Fourier(7)

@@ -9,9 +9,13 @@ import pytest
 from heldout._twins import FORMS, splits, weights
 
 from features._twins import assert_equal_to_refits, feature_problem, rows_and_landmarks
+from onefit.columns.fit import FitError
 from onefit.features import held_out
-from onefit.features.held_out import GramFolds
+from onefit.features.feature_gram import FeatureGram
+from onefit.features.fourier import fourier_map
+from onefit.features.held_out import GramFolds, PrimalExact
 from onefit.folds import Folds, leave_one_out
+from onefit.kernels import Gaussian
 from onefit.losses import Huber, Squared
 
 N = 90
@@ -93,6 +97,16 @@ def test_a_lambda_below_rounding_fails_with_a_reason_and_the_others_go_on():
     path = GramFolds().prepare(problem, SPLITS["kfold"]).predict(np.array([1e-300, 1e3]))
     assert path.reasons[1] == ""
     assert not path.exact[0].any()
+
+
+@pytest.mark.parametrize("loss", [Squared(), Huber(1e3)], ids=repr)
+def test_models_of_splits_below_rounding_are_refused(loss):
+    """Not zeros, from which an interval would be made: more features than rows need a penalty."""
+    problem = problem_of(FORMS[0], loss=loss)
+    features = FeatureGram(problem.K.X, fourier_map(Gaussian(0.3), 3, 2 * N, 0, True))
+    method = GramFolds() if problem.quadratic else PrimalExact()
+    with pytest.raises(FitError, match="raise lam"):
+        method.prepare(replace(problem, K=features), SPLITS["kfold"]).models(1e-300)
 
 
 def test_other_losses_are_refused_by_name():

@@ -46,6 +46,17 @@ def test_tiles_are_the_matrix(kernel, dtype, threads):
         assert found.matmul(V.astype(dtype)).dtype == dtype
 
 
+def test_products_are_the_same_in_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(TiledGram, "tile_rows", 40)
+    X, V = points(), np.random.default_rng(1).normal(size=(N, 3))
+    found = []
+    for threads in (1, 2, 2, 2):
+        with threadpool_limits(threads):
+            found.append(KERNELS[0].tiles(X).matmul(V))
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+
+
 def test_sparse_points():
     X = sp.random_array((N, 20), density=0.2, rng=0, format="csr")
     kernel = KERNELS[0]

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,6 +12,7 @@ from onefit.kernels import (
     KERNELS,
     CallableKernel,
     Gaussian,
+    Kernel,
     Laplace,
     Linear,
     Matern12,
@@ -18,6 +22,7 @@ from onefit.kernels import (
     Polynomial,
     PowerExponential,
     Precomputed,
+    Stationary,
     resolve_kernel,
     takes_gamma,
 )
@@ -125,9 +130,13 @@ def test_kernels_that_take_the_gamma_of_the_estimator():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"kernel": "gausian"}, ValueError, "'gausian' is unknown: did you mean 'gaussian'"),
+        (
+            {"kernel": "gausian"},
+            ValueError,
+            "kernel='gausian' is not known; did you mean 'gaussian'",
+        ),
         ({"kernel": "RBF"}, ValueError, "did you mean 'rbf'"),
-        ({"kernel": "sigmoid"}, ValueError, "'sigmoid' is unknown: .*Known names: rbf, .*linear"),
+        ({"kernel": "sigmoid"}, ValueError, "'sigmoid' is not known. Known: 'rbf', .*'linear'"),
         ({"kernel": 3}, TypeError, "kernel must be a name, a Kernel object or a callable, got 3"),
         ({"kernel": Gaussian}, TypeError, "kernel must be an object, got the class Gaussian"),
         ({"kernel": "rbf", "gamma": 0.0}, ValueError, "gamma must be a positive .* got 0.0"),
@@ -146,3 +155,59 @@ def test_errors_name_the_argument(arguments, error, message):
 def test_the_kind_of_a_kernel_with_a_gamma_per_feature_is_a_stationary_class(kind):
     with pytest.raises(TypeError, match="kind must be a class, such as Gaussian, got"):
         PerFeature(kind, [0.5, 1.0])
+
+
+@dataclass(frozen=True)
+class Cauchy(Stationary):
+    """A kernel of squared distances that users may write."""
+
+    metric = "sqeuclidean"
+    rate = 0.5
+
+    def value(self, t, lib):
+        return 1.0 / (1.0 - t)
+
+    def slope(self, t, lib):
+        return 1.0 / (1.0 - t) ** 2
+
+
+@dataclass(frozen=True)
+class CityBlockCauchy(Cauchy):
+    """The same of another distance."""
+
+    metric = "manhattan"
+
+
+@pytest.mark.parametrize("kernel", [Cauchy(), CityBlockCauchy(), Gaussian(), Laplace(), Matern52()])
+def test_one_gamma_and_the_same_for_each_column_are_the_same_kernel(kernel):
+    one, each = (resolve_kernel(kernel, X, gamma=gamma) for gamma in (0.7, [0.7] * X.shape[1]))
+    np.testing.assert_allclose(each(X), one(X), rtol=1e-12)
+    left, right = np.random.default_rng(0).normal(size=(2, len(X), 3))
+    total = each.pullback(X, left, right)["gamma"].sum()
+    assert total == pytest.approx(float(one.pullback(X, left, right)["gamma"]), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("one", "same"),
+    [(PowerExponential(p=1), Laplace()), (PowerExponential(), Matern12()), (Cauchy(), Gaussian())],
+)
+def test_the_scale_of_gamma_is_that_of_the_distance(one, same):
+    assert resolve_kernel(one, X).gamma == resolve_kernel(same, X).gamma
+
+
+@dataclass(frozen=True)
+class WithoutDistance(Kernel):
+    """A kernel of vectors with a gamma, but none of the distances."""
+
+    gamma: Any = None
+
+    def matrix(self, geometry, out=None):
+        raise NotImplementedError
+
+    def diag(self, X):
+        raise NotImplementedError
+
+
+def test_no_scale_without_a_distance():
+    with pytest.raises(ValueError, match="has no distance that gamma='scale' could be taken from"):
+        resolve_kernel(WithoutDistance(), X)

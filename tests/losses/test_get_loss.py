@@ -15,6 +15,7 @@ from onefit.losses import (
 from onefit.losses import (
     EpsilonQuadratic,
     Huber,
+    InPairs,
     Log,
     Loss,
     MissingDerivativeError,
@@ -94,6 +95,8 @@ def test_require_names_what_is_missing():
     message = r"'order 2' needs 'third' .* Huber\(threshold=1.0\)"
     with pytest.raises(MissingDerivativeError, match=message):
         require(Huber(1.0), "order 2", "gradient", "third")
+    with pytest.raises(MissingDerivativeError, match=r"'order 2' needs 'third' .* InPairs"):
+        require(InPairs(SmoothedHinge()), "order 2", "gradient", "third")
 
 
 BAD = [0.0, -1.0, np.nan, np.inf, "1", None, True]

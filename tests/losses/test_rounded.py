@@ -62,6 +62,16 @@ def test_the_width_is_a_part_of_the_standard_deviation_of_normal_targets():
     assert isinstance(one.delta, float)
 
 
+def test_thresholds_of_several_targets_are_compared_and_checked():
+    y, s = np.random.default_rng(0).normal(size=(40, 2)), np.ones((40, 1))
+    found = Huber().resolve(y, s)
+    assert found == Huber().resolve(y, s) == Huber(np.array(found.threshold))
+    assert found != Huber().resolve(2.0 * y, s)
+    assert hash(found) == hash(found.take([0, 1]))
+    with pytest.raises(ValueError, match=r"threshold must be a positive finite number, got -1.0"):
+        Huber([1.0, -1.0])
+
+
 def test_columns_have_their_own_levels():
     y, u = np.random.default_rng(0).normal(size=(2, 9, 3))
     for several, alone in [
@@ -111,6 +121,7 @@ def test_in_pairs_rows_without_a_label_do_not_count(loss):
         np.testing.assert_array_equal(found[::3], plain[::3])
         assert not found[1::3].any()
         assert found.dtype == plain.dtype
+    assert hasattr(pairs, "third") == hasattr(loss, "third")
     weight, z = pairs.reweight(y, u)
     assert not weight[1::3].any()
     assert np.isfinite(z).all()

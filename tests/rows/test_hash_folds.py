@@ -45,6 +45,15 @@ def test_equal_values_of_other_types_have_equal_hashes(keys: list[int]) -> None:
         np.testing.assert_array_equal(hash_keys(same), expected)
 
 
+@given(st.lists(st.integers(0, 2**63 - 1), min_size=1))
+def test_whole_doubles_hash_as_the_integers_they_are(numbers: list[int]) -> None:
+    whole = np.array(numbers, dtype=np.float64)
+    large = whole + 2.0**63 - 2.0**11  # as large as doubles below 2^64 are
+    for values, kind in ((whole[whole < 2.0**63], np.int64), (large, np.uint64)):
+        np.testing.assert_array_equal(hash_keys(values), hash_keys(values.astype(kind)))
+    np.testing.assert_array_equal(hash_keys(-large / 2), hash_keys((-large / 2).astype(np.int64)))
+
+
 @given(st.lists(st.text(), min_size=1))
 def test_texts_hash_alike_in_all_libraries(keys: list[str]) -> None:
     expected = hash_keys(np.array(keys, dtype=object))
@@ -66,6 +75,7 @@ def test_times_hash_alike_in_all_units() -> None:
         (np.array(["NaT"], dtype="M8[D]"), "row 0"),
         (np.array(["9999-01-01"], dtype="M8[D]"), "out of range"),
         ([2**70], "not a number, text or time"),
+        (np.array([[1], [2, 3]], dtype=object), "not a number, text or time"),
         (np.zeros((2, 2)), "one column"),
     ],
 )

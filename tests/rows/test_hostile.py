@@ -143,6 +143,20 @@ def test_masked_values_are_missing() -> None:
         open_rows(np.ma.masked_array(X, X > 2), y)
     with pytest.raises(ValueError, match="masked array"):
         open_rows(X, np.ma.masked_array(y, y > 1))
+    blocks = da.ma.masked_greater(da.from_array(X, chunks=(N // 2, 3)), 2.0)
+    with pytest.raises(ValueError, match="masked array"):
+        search().fit(open_rows(blocks, y, cv=CV))
+    with pytest.raises(ValueError, match="masked array"):
+        CV.fold_of(np.ma.masked_array([1, 2, 3], [False, True, False]))
+
+
+@pytest.mark.parametrize(
+    "options", [{"features": ["a"]}, {"drop": "a"}, {"filter": [("a", ">", 0.0)]}, {"y": "y"}]
+)
+def test_open_rows_are_not_opened_otherwise(options: dict[str, Any]) -> None:
+    source = open_rows(FRAME, "y", cv=CV)
+    with pytest.raises(ValueError, match=f"give {next(iter(options))} where they are opened"):
+        open_rows(source, **options)
 
 
 def test_groups_that_lie_in_several_files_are_held_out_as_wholes(tmp_path: Path) -> None:
@@ -245,8 +259,8 @@ def test_blocks_with_too_few_columns_are_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"y": 3.0}, "y must be a value for every row"),
-        ({"y": "y.npy"}, "y must be a value for every row"),
+        ({"y": 3.0}, "y must have a value for every row"),
+        ({"y": "y.npy"}, "y must have a value for every row"),
         ({"y": np.ones((N, 2, 2))}, r"y has shape \(600, 2, 2\)"),
         ({"y": np.ones((N, 0))}, r"y has shape \(600, 0\)"),
         ({"y": y, "sample_weight": np.ones((N, 2))}, r"sample_weight has shape \(600, 2\)"),

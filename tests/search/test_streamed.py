@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from rows_everywhere import forget_pages
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold
 from watched import unread
 
@@ -335,12 +335,12 @@ def test_a_lambda_that_fails_has_a_reason(data: Data) -> None:
         (
             {"estimator": KernelClassifier(class_weight="balanced", **NYSTROM)},
             "two",
-            "give gamma numbers",
+            "give numbers for gamma",
         ),
         (
             {"estimator": QUANTILES, "scoring": "neg_mean_absolute_error"},
             "y",
-            "of one value per row",
+            "needs one prediction per row",
         ),
         (
             {"estimator": QUANTILES, "param_grid": {"loss__level": [0.5, (0.2, 0.8)]}},
@@ -396,8 +396,24 @@ def test_folds_without_rows_weight_or_classes_are_refused(data: Data) -> None:
         KernelSearchCV(machine, {"lam": [1e-2]}, cv=CV).fit(open_rows(data.X, ["a"] * N))
     with pytest.raises(ValueError, match="explain needs rows in memory"):
         search.explain(open_rows(frame, "y"))
-    with pytest.raises(ValueError, match="given to open_rows already"):
+    with pytest.raises(ValueError, match="open already; give y where"):
         search.fit(open_rows(frame, "y"), "y")
+
+
+def test_one_fold_has_nearly_all_the_weight() -> None:
+    """The weight of the others is their sum: less than one rounding error of the total."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 3))
+    y = np.sin(X[:, 0]) + 0.3 * rng.normal(size=N)
+    weight = np.where(CV.fold_of(np.arange(N)) == 0, 1e15 / 3, 1 / 3)
+    search = KernelSearchCV(
+        KernelRegressor(loss=Huber(0.3), gamma=0.3, **NYSTROM), {"lam": [1e-1]}, cv=CV
+    )
+    here = clone(search).fit(X, y, sample_weight=weight).heldout_
+    there = clone(search).fit(open_rows(X, y, sample_weight=weight, cv=CV)).heldout_
+    np.testing.assert_allclose(there.values, here.values, atol=1e-8)
+    assert here.exact.all()
+    assert there.exact.all()
 
 
 def test_more_rows_than_there_is_room_for() -> None:

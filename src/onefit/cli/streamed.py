@@ -25,7 +25,7 @@ from onefit.cli.progress import progress
 from onefit.cli.select import Selected, with_labels
 from onefit.files import is_parquet
 from onefit.prepare import TablePreparer
-from onefit.rows import Chunk, HashKFold, open_rows, run
+from onefit.rows import Accumulator, Chunk, HashKFold, open_rows, run
 from onefit.rows.parquet import open_dataset
 from onefit.rows.sample import row_hash
 from onefit.rows.source import Source
@@ -47,7 +47,7 @@ def is_streamed(path: Path, approximation: str | None) -> bool:
 
 
 @dataclass(frozen=True)
-class FrameSample:
+class FrameSample(Accumulator[Any, Any]):
     """The accumulator of a uniform sample: a frame of the rows with the smallest hashes."""
 
     size: int

@@ -175,7 +175,7 @@ class _Digits:
         missing = -gap / np.where(curved, sd, 1.0) - columns.K.matmul(fixed)
         terms = zip(self.a.T, self.low.T, fixed.T, strict=True)
         total = np.array([fsum([*x, *y, *z]) for x, y, z in terms])
-        change, db, _ = self.system.solve(NewtonModel(d, missing * curved, fixed, total))
+        change, db = self.system.solve(NewtonModel(d, missing * curved, fixed, total))
         # the sum in two numbers
         change = change + fixed + self.low
         a = self.a + change

@@ -255,7 +255,8 @@ class Batch:
         """The minimisers of the models at weighted gradients g, seen from the base."""
         K, base = self.columns.K, self.base
         model, pull = self._model(g, d)
-        da, db, determined = self.system.solve(model)
+        da, db = self.system.solve(model)
+        determined = model.curved | (not self.columns.problem.fit_intercept)
         db = np.where(determined, db, self.at.b - base.b)
         u = K.matmul(da)
         da += model.fixed

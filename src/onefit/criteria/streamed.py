@@ -1,9 +1,9 @@
-"""Criteria of rows that are streamed: one more pass, with the hat matrices of all rows.
+"""Criteria of streamed rows, by one more pass with the hat matrices of all rows.
 
 The pass of the moments gives the eigenvectors V of A and all that does not depend on single rows
 (:class:`onefit.features.leave_one.HatBasis`). A chunk is then treated like a small sample in
-memory, with the weight of all rows: its features are rotated by V once, which takes an m x m
-product per row, for all lambdas. "gcv" needs no leverages of single rows, hence no such product.
+memory, with the weight of all rows: its features are multiplied by V once for all lambdas, which
+takes m^2 operations per row. "gcv" needs no leverages of single rows, hence no such product.
 """
 
 from __future__ import annotations
@@ -20,16 +20,15 @@ from onefit.criteria.base import ByRow
 from onefit.features.feature_gram import FeatureGram
 from onefit.features.leave_one import FeatureHat, HatBasis
 from onefit.features.maps import FeatureMap
-from onefit.features.passes import Sum
 from onefit.losses.base import Loss
 from onefit.problem import Problem
-from onefit.rows.accumulate import Chunk
+from onefit.rows.accumulate import Accumulator, Chunk
 
 __all__ = ["CriterionSums"]
 
 
 @dataclass(frozen=True)
-class CriterionSums(Sum):
+class CriterionSums(Accumulator[Array, Array]):
     """The accumulator of a criterion for one model, a number per lambda.
 
     Attributes
@@ -96,10 +95,11 @@ class CriterionSums(Sum):
 
 
 class _ChunkHat(FeatureHat):
-    """The hat matrices at the rows of a chunk; its predictions at all lambdas are made at once.
+    """The hat matrices at the rows of a chunk, with predictions at all lambdas from one product.
 
-    They are products with the features, not with kernel values: that takes a triangular system, but
-    kernel values have coefficients so large that their product loses digits where lam is small.
+    That is a product with the features, not with kernel values: features need the solution of a
+    triangular system, but the coefficients of kernel values are so large that their product loses
+    digits where lam is small.
 
     Parameters
     ----------
@@ -119,17 +119,6 @@ class _ChunkHat(FeatureHat):
 
     def features(self, some: slice) -> Any:
         return linalg.arrays_of(self._phi).rows(self._phi, some)
-
-    def square_sums(self, some: slice, P: Any, weights: Array) -> Array:
-        if self._kept is None:
-            return super().square_sums(some, P, weights)
-        return np.asarray(linalg.matmul(self._squared[some], weights))
-
-    @cached_property
-    def _squared(self) -> Array:
-        """Made once for all lambdas: a chunk is small."""
-        assert self._kept is not None
-        return np.asarray(np.square(self._kept))
 
     @cached_property
     def _phi(self) -> Any:

@@ -1,19 +1,19 @@
-"""Which features an estimator takes: what ``approximation`` means, and where its landmarks lie.
+"""The parameter ``approximation`` of an estimator: which features, and how landmarks are chosen.
 
 **Uniform** landmarks are the rows with the smallest hashes (onefit.rows.sample), whatever the
 kernel. **Pivoted** ones come from a Cholesky factorisation with pivots of the kernel matrix of a
 larger uniform sample: each is the row that those before it explain least. The trace of what is
-left is known after every pivot and bounds the error of every entry, which is what
-``n_components="auto"`` goes by. Both are rows, and a landmark in a held-out fold can be taken out
-of that fold's model.
+left is known after every pivot and bounds the error of every entry; ``n_components="auto"`` stops
+when it is small. Both are rows, and a landmark in a held-out fold can be taken out of that fold's
+model.
 
-Landmarks that depend on all rows at once, held-out ones included, in a way that cannot be undone,
-as centres of k-means do, are not offered.
+Centres of k-means are not offered: they depend on all rows at once, held-out ones included, in a
+way that cannot be undone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,7 +23,7 @@ from sklearn.utils import check_random_state
 from onefit import linalg
 from onefit._types import Array, Indices
 from onefit._validation import check_choice, check_positive
-from onefit.features.feature_gram import FeatureGram, chunks, run
+from onefit.features.feature_gram import FeatureGram
 from onefit.features.fourier import fourier_map
 from onefit.features.maps import FeatureMap, nystrom_map
 from onefit.kernels import Kernel
@@ -39,13 +39,10 @@ __all__ = [
     "named_approximation",
 ]
 
-LANDMARKS = ("uniform", "pivoted")
 #: rows in which landmarks that are not uniform are looked for: at most, at least, and for each
 MAX_CANDIDATE_ROWS, MIN_CANDIDATE_ROWS, CANDIDATE_ROWS_PER_LANDMARK = 5_000, 2_000, 3
 #: landmarks of "auto", at most
 MAX_AUTO_LANDMARKS = 4_000
-#: rows of a chunk while landmarks are drawn
-DRAW_CHUNK_ROWS = 2**16
 
 
 @dataclass(frozen=True)
@@ -55,15 +52,15 @@ class Nystrom:
     Parameters
     ----------
     n_components : int or "auto", default=2000
-        Number of landmarks; "auto" adds landmarks until ``tolerance`` is met.
+        Number of landmarks; "auto" adds pivoted landmarks until ``tolerance`` is met.
     landmarks : {"uniform", "pivoted"}, default="uniform"
     tolerance : float, default=1e-3
         For ``n_components="auto"``: the part of the kernel's trace that the features may leave out,
         on a sample of the rows.
     keep_landmarks : bool, default=False
-        Whether the model of a fold may use landmarks that lie in the fold, in a cross-validation. A
-        pipeline does whose landmarks were drawn beforehand. Its scores are not those of models that
-        never saw the fold (benchmarks/peeking.py).
+        Whether the model of a fold may use landmarks that lie in the fold, in a cross-validation,
+        as in a pipeline whose landmarks were drawn beforehand. The scores are then not those of
+        models that never saw the fold (benchmarks/peeking.py).
     """
 
     n_components: int | str = 2000
@@ -72,8 +69,9 @@ class Nystrom:
     keep_landmarks: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n_components", _check_size(self.n_components))
-        check_choice("landmarks", self.landmarks, LANDMARKS)
+        if not isinstance(self.n_components, str) or self.n_components != "auto":
+            object.__setattr__(self, "n_components", _check_size(self.n_components, ", or 'auto'"))
+        check_choice("landmarks", self.landmarks, ("uniform", "pivoted"))
         check_positive("tolerance", self.tolerance, "a part of the trace, such as 1e-3")
 
     @property
@@ -89,14 +87,17 @@ class Nystrom:
             min(MAX_CANDIDATE_ROWS, max(MIN_CANDIDATE_ROWS, CANDIDATE_ROWS_PER_LANDMARK * size)),
         )
 
-    def features(
-        self, kernel: Kernel, drawn: DrawnRows, seed: int
-    ) -> tuple[FeatureMap, Indices, DrawnRows]:
-        """The map, the row numbers of its landmarks, and the landmarks themselves."""
+    def n_features(self, rows: int) -> int:
+        """Largest number of features for a number of rows."""
+        size = self.n_components
+        return min(rows, MAX_AUTO_LANDMARKS if isinstance(size, str) else size)
+
+    def make_map(self, kernel: Kernel, drawn: DrawnRows, seed: int) -> tuple[FeatureMap, DrawnRows]:
+        """The map from a sample of rows, and its landmarks."""
         size, chosen = self.n_components, drawn
         if self.landmarks == "pivoted" or size == "auto":
             chosen = drawn.take(_pivots(kernel, drawn.X, size, self.tolerance))
-        return nystrom_map(kernel, chosen.X), chosen.row, chosen
+        return nystrom_map(kernel, chosen.X), chosen
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class Fourier:
     Parameters
     ----------
     n_components : int, default=2000
-        How many features.
+        Number of features, even: each frequency gives a cosine and a sine.
     orthogonal : bool, default=True
         Whether frequencies of the Gaussian kernel are orthogonal, in groups.
     """
@@ -114,24 +115,31 @@ class Fourier:
     n_components: int = 2000
     orthogonal: bool = True
     keep_landmarks: ClassVar[bool] = False
-    #: one row tells the number of columns
+    #: one row has the number of columns
     sample_rows: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        size = _check_size(self.n_components)
-        if isinstance(size, str):
+        if isinstance(self.n_components, str) and self.n_components == "auto":
             raise ValueError(
                 "n_components='auto' chooses landmarks, and Fourier features have none: give "
                 "n_components a number, or use approximation='nystrom'"
             )
+        size = _check_size(self.n_components)
+        if size % 2:
+            raise ValueError(
+                f"n_components of Fourier features must be even, got {size}: each frequency gives "
+                "a cosine and a sine"
+            )
         object.__setattr__(self, "n_components", size)
 
-    def features(
-        self, kernel: Kernel, drawn: DrawnRows, seed: int
-    ) -> tuple[FeatureMap, None, DrawnRows]:
+    def n_features(self, rows: int) -> int:
+        """Number of features, whatever the rows."""
+        return self.n_components
+
+    def make_map(self, kernel: Kernel, drawn: DrawnRows, seed: int) -> tuple[FeatureMap, None]:
         """The map, which has no landmarks."""
-        found = fourier_map(kernel, drawn.X.shape[1], self.n_components, seed, self.orthogonal)
-        return found, None, drawn
+        d = drawn.X.shape[1]
+        return fourier_map(kernel, d, self.n_components, seed, self.orthogonal), None
 
 
 #: name -> class; a name is the object with its defaults
@@ -152,11 +160,6 @@ class Approximation:
     random_state: Any = 0
 
     @property
-    def keep_landmarks(self) -> bool:
-        """Whether the model of a fold may use landmarks in the fold."""
-        return self.features.keep_landmarks
-
-    @property
     def randomness(self) -> Hashable:
         """The source of randomness; estimators with the same one take one seed from it."""
         state = self.random_state
@@ -173,30 +176,14 @@ class Approximation:
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    @property
-    def sample_rows(self) -> int:
-        """Rows to draw at first."""
-        return self.features.sample_rows
-
-    def n_features(self, rows: int) -> int:
-        """Largest number of features for a number of rows."""
-        size = self.features.n_components
-        return min(rows, MAX_AUTO_LANDMARKS if isinstance(size, str) else size)
-
-    def make_map(
-        self, kernel: Kernel, drawn: DrawnRows, seed: int
-    ) -> tuple[FeatureMap, Indices | None, DrawnRows]:
-        """The map from a sample of rows, the row numbers of its landmarks, and the landmarks."""
-        return self.features.features(kernel, drawn, seed)
-
     def expand(self, kernel: Kernel, X: Any, s: Array) -> FeatureGram:
         """Features of rows in memory."""
-        fold, none = np.zeros(s.size, dtype=np.intp), np.empty((s.size, 0))
-        parts: Iterable[Chunk] = chunks(X, none, s, fold, DRAW_CHUNK_ROWS)
-        seed = self.draw_seed()
-        drawn = run(RowSampler(self.sample_rows, seed), parts)
-        features, landmarks, _ = self.make_map(kernel, drawn, seed)
-        return FeatureGram(X, features, landmarks, self.keep_landmarks)
+        rows, none, seed = np.arange(s.size), np.empty((s.size, 0)), self.draw_seed()
+        sampler = RowSampler(self.features.sample_rows, seed)
+        drawn = sampler.finish(sampler.update(None, Chunk(X, none, s, rows, rows)))
+        features, landmarks = self.features.make_map(kernel, drawn, seed)
+        places = None if landmarks is None else landmarks.row
+        return FeatureGram(X, features, places, self.features.keep_landmarks)
 
 
 def named_approximation(approximation: Any) -> Any:
@@ -220,11 +207,10 @@ def get_approximation(approximation: Any, random_state: Any = 0) -> Approximatio
     return Approximation(found, random_state)
 
 
-def _check_size(size: Any) -> int | str:
-    whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool) and size >= 1
-    if not whole and not (isinstance(size, str) and size == "auto"):
-        raise ValueError(f"n_components must be a whole number from 1 on, or 'auto', got {size!r}")
-    return size if isinstance(size, str) else int(size)
+def _check_size(size: Any, other: str = "") -> int:
+    if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 1:
+        raise ValueError(f"n_components must be a whole number from 1 on{other}, got {size!r}")
+    return int(size)
 
 
 def _pivots(kernel: Kernel, X: Any, size: int | str, tolerance: float) -> Indices:

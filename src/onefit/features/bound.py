@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from onefit._types import Array
-from onefit.features.hessian import HessianFactor, PrimalColumns, penalty
+from onefit.features.hessian import HessianFactor, PrimalColumns
 from onefit.features.lines import FlatIntervals
-from onefit.features.passes import Check, Checked, Form, Run
+from onefit.features.passes import Check, Checked, Form
 from onefit.proof.certificate import Bound, root_of
 from onefit.proof.flat_interval import FlatInterval
 from onefit.proof.precise import EPSILON, summation
@@ -47,18 +47,12 @@ class Certificate(Bound):
     gradient: Array = field(repr=False)
 
 
-def certify(
-    form: Form,
-    theta: Array,
-    columns: PrimalColumns,
-    factors: list[HessianFactor] | list[None],
-    run: Run,
-    scale: float,
-) -> Certificate:
-    """The bound of every column, by one pass; one without a factor may use all functions."""
-    betas = scale * TRIAL_SHIFTS_IN_SCALES if form.intercept else np.empty(0)
-    found: Checked = run(Check(form, theta, columns.train, betas))
-    gradient = found.g + penalty(form, columns.ridge) * theta
+def certify(columns: PrimalColumns, theta: Array, factors: list[HessianFactor]) -> Certificate:
+    """The bound of every column, by one pass."""
+    form = columns.form
+    betas = columns.scale * TRIAL_SHIFTS_IN_SCALES if form.intercept else np.empty(0)
+    found: Checked = columns.run(Check(form, theta, betas))
+    gradient = found.g + columns.penalty * theta
     w, two, D = theta[: form.features.size], 2.0 * columns.ridge, float(form.loss.max_curvature)
     drift, rounding = form.features.drift(w), summation(max(1, found.rows), found.terms)
     pulls = (_functions(form, one, g) for one, g in zip(factors, gradient.T, strict=True))
@@ -75,7 +69,12 @@ def certify(
     T = (np.abs(gradient[-1]) + noise) / two
     within = (found.below + noise < 0.0) & (found.above - noise > 0.0)
     beta = np.where(within.any(axis=0), betas[within.argmax(axis=0)], np.inf)
-    beta, width = _flattened(form, theta, columns, run, found.curved, beta)
+    width, flat = np.zeros_like(beta), np.flatnonzero(found.curved == 0.0)
+    if flat.size:
+        interval: FlatInterval = columns.run(FlatIntervals(form.take(flat), theta[:, flat]))
+        nearer = interval.distance < beta[flat]
+        beta[flat[nearer]] = interval.distance[nearer]
+        width[flat[nearer]] = interval.width[nearer]
     kappa = found.longest
     with np.errstate(invalid="ignore"):
         function = root_of(A + T * (beta + rho), B + kappa * T)
@@ -85,22 +84,9 @@ def certify(
     return Certificate(function, beta + around, drift, 0.0, gradient)
 
 
-def _flattened(
-    form: Form, theta: Array, columns: PrimalColumns, run: Run, curved: Array, beta: Array
-) -> tuple[Array, Array]:
-    """beta, and the width of the interval where a column is flat in b."""
-    width, some = np.zeros_like(beta), np.flatnonzero(curved == 0.0)
-    if some.size:
-        part = form.take(some), theta[:, some], columns.train[:, some]
-        found: FlatInterval = run(FlatIntervals(*part))
-        nearer = found.distance < beta[some]
-        beta[some[nearer]], width[some[nearer]] = found.distance[nearer], found.width[nearer]
-    return beta, width
-
-
-def _functions(form: Form, factor: HessianFactor | None, gradient: Array) -> Array:
+def _functions(form: Form, factor: HessianFactor, gradient: Array) -> Array:
     """The gradient in w alone, in the functions that the column may use."""
     g = gradient[:, None].copy()
     if form.intercept:
         g[-1] = 0.0
-    return g if factor is None else factor.project(g)
+    return factor.project(g)

@@ -1,8 +1,8 @@
-"""A kernel matrix of low rank, K ~ Phi Phi', of rows in memory: passed over in chunks, not formed.
+"""A kernel matrix of low rank, K ~ Phi Phi', of rows in memory, which is never formed.
 
-It replaces the kernel matrix of a problem. Features are kept from pass to pass if they fit into
-memory, and recomputed otherwise. They are where the rows are; on a device they may take a
-part of the memory that is free.
+It replaces the kernel matrix of a problem. Passes read the rows in chunks. Features are kept from
+pass to pass if they fit into memory, and recomputed otherwise. They are where the rows are; on a
+device they may take a share of the free memory.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.features.maps import FeatureMap, HeldMap
-from onefit.features.moments import MAX_FEATURE_ELEMENTS, Centre
+from onefit.features.moments import Centre, chunk_rows
 from onefit.gram import DenseGram, Gram
 from onefit.rows.accumulate import Accumulator, Chunk
 
-__all__ = ["CENTRE_ROWS", "MAX_HELD_ELEMENTS", "FeatureGram", "chunks", "run"]
+__all__ = ["CENTRE_ROWS", "MAX_HELD_ELEMENTS", "FeatureGram", "run"]
 
 State = TypeVar("State")
 Result = TypeVar("Result")
 
-#: numbers in the features of all rows, if they are kept
+#: largest number of elements of features that are kept
 MAX_HELD_ELEMENTS = 2**27
 #: share of the free memory of a device that features may take
 MAX_SHARE_OF_FREE_MEMORY = 0.4
@@ -42,14 +42,6 @@ def run(accumulator: Accumulator[State, Result], parts: Iterable[Chunk]) -> Resu
     return accumulator.finish(state)
 
 
-def chunks(X: Any, Y: Array, s: Array, fold: Indices, size: int) -> Iterator[Chunk]:
-    """Rows in memory, so many at a time."""
-    row, xp = np.arange(Y.shape[0]), linalg.arrays_of(X)
-    for first in range(0, Y.shape[0], size):
-        some = slice(first, first + size)
-        yield Chunk(xp.rows(X, some), Y[some], s[some], fold[some], row[some])
-
-
 @dataclass(frozen=True)
 class FeatureGram(Gram):
     """K ~ Phi Phi' of some rows.
@@ -59,11 +51,11 @@ class FeatureGram(Gram):
     X : (n, p) array or sparse matrix
     features : FeatureMap
     landmarks : (M,) array of int, or None
-        The rows that the landmarks are, if they are any; -1 for a row that is not here.
+        Rows of the landmarks; -1 for a landmark that is not one of these rows.
     keep_landmarks : bool
-        Whether landmarks may lie in held-out folds.
+        Whether landmarks may be in held-out folds.
     keep_features : bool
-        Whether features are kept if there is room. Rows may lie on a device if not.
+        Whether features are kept if they fit into memory.
     """
 
     X: Any = field(repr=False)
@@ -85,7 +77,7 @@ class FeatureGram(Gram):
 
     @property
     def diagonal(self) -> Array:
-        """Squared lengths, no less than those of the features."""
+        """Squared lengths, at least those of the features."""
         return np.square(self.features.lengths(self.X))
 
     @property
@@ -109,9 +101,6 @@ class FeatureGram(Gram):
         left = self._matrix_of(rows)
         return linalg.matmul(left, (left if columns is None else self._matrix_of(columns)).T)
 
-    def row_sums(self, squared: bool = False) -> Array:
-        return self.hold().row_sums(squared)
-
     def astype(self, dtype: Any) -> FeatureGram:
         """Return self: features are in double precision."""
         return self
@@ -124,11 +113,11 @@ class FeatureGram(Gram):
     @property
     def size(self) -> int:
         """Rows of a chunk."""
-        return max(256, MAX_FEATURE_ELEMENTS // max(1, self.features.size))
+        return chunk_rows(self.features.size)
 
     @property
     def room(self) -> float:
-        """Numbers that features may take."""
+        """Largest number of elements of features that are kept."""
         device: Any = linalg.arrays_of(self.X)
         return (
             float(MAX_HELD_ELEMENTS)
@@ -138,7 +127,7 @@ class FeatureGram(Gram):
 
     @cached_property
     def kept(self) -> tuple[Any, FeatureMap]:
-        """Rows and the map to their features: the features themselves, if there is room."""
+        """The rows and their map; or their features and a ``HeldMap``, if these are kept."""
         n, m, xp = self.shape[0], self.features.size, linalg.arrays_of(self.X)
         if n * m > self.room or not self.keep_features:
             return self.X, self.features
@@ -157,23 +146,23 @@ class FeatureGram(Gram):
         X, features = self.kept
         return features.lengths(X)
 
-    def chunks(self, Y: Array, s: Array, fold: Indices) -> Iterator[Chunk]:
-        """All rows in memory, for an accumulator of ``kept[1]``."""
-        return chunks(self.kept[0], Y, s, fold, self.size)
-
-    def whole(self, Y: Array, s: Array, fold: Indices) -> Iterator[Chunk]:
-        """The same as one chunk, for an accumulator that takes a part of it at a time."""
-        return chunks(self.kept[0], Y, s, fold, max(1, Y.shape[0]))
+    def chunks(self, Y: Array, s: Array, fold: Indices, size: int | None = None) -> Iterator[Chunk]:
+        """All rows in chunks of ``size`` rows, for an accumulator of ``kept[1]``."""
+        X, row, size = self.kept[0], np.arange(Y.shape[0]), size or self.size
+        for first in range(0, row.size, size):
+            some = slice(first, first + size)
+            yield Chunk(linalg.arrays_of(X).rows(X, some), Y[some], s[some], fold[some], row[some])
 
     def lost(self, removed: Indices) -> Array:
-        """Functions that a split without these rows may not use, (m, d): their landmarks'."""
+        """Functions that a split without these rows may not use, (m, d)."""
         if self.keep_landmarks or self.landmarks is None:
             return np.empty((self.features.size, 0))
         return self.features.lost(np.flatnonzero(np.isin(self.landmarks, removed)))
 
     def take(self, rows: Indices) -> FeatureGram:
-        """Features of some rows, all landmarks among them."""
-        place = np.full(self.shape[0], -1, dtype=np.intp)
+        """Features of some rows."""
+        # the last entry is the place of a landmark that is not one of these rows
+        place = np.full(self.shape[0] + 1, -1, dtype=np.intp)
         place[rows] = np.arange(rows.size)
         landmarks = None if self.landmarks is None else place[self.landmarks]
         xp = linalg.arrays_of(self.X)
@@ -183,7 +172,7 @@ class FeatureGram(Gram):
         return other
 
     def centre(self, Y: Array, s: Array, fit_intercept: bool) -> Centre:
-        """Means of features and targets over a few rows, for an intercept to take back."""
+        """Means of features and targets over a few rows; zero without an intercept."""
         if not fit_intercept:
             return Centre.zero(self.features.size, Y.shape[1])
         rows = np.flatnonzero(s > 0)

@@ -8,7 +8,7 @@ from onefit import linalg
 from onefit.features.fold_models import FeatureFit, newton, squared
 from onefit.features.held_out import FeatureMethod, GramFolds, PrimalExact, PrimalLimit
 from onefit.features.in_memory import all_rows, moments
-from onefit.features.parts import Partition
+from onefit.features.parts import RowParts
 from onefit.problem import Problem
 
 __all__ = ["FEATURE_METHODS", "feature_method", "fit_features"]
@@ -19,7 +19,7 @@ def fit_features(problem: Problem, lam: float) -> tuple[FeatureFit, Problem]:
     """The minimiser, and the problem with the loss that it was found for."""
     lams = np.array([lam])
     if problem.quadratic:
-        sums = moments(problem, Partition.whole(problem.n))
+        sums = moments(problem, RowParts.whole(problem.n))
         return squared(all_rows(problem), sums, lams).fit(0), problem
     problem = problem.resolved
     return newton(all_rows(problem), lams, refined=False).fit(0), problem

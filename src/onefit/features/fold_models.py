@@ -1,7 +1,7 @@
-"""The models of every split and of all rows, wherever the rows lie.
+"""The models of every split and of all rows, in memory or streamed.
 
-The squared loss takes its models from the moments of one pass; other losses take Newton steps, a
-few passes for each lambda, all splits side by side (onefit.features.newton).
+For the squared loss they follow from the moments of one pass; other losses need Newton steps, a few
+passes for each lambda, all splits side by side (onefit.features.side_by_side).
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class FoldModels:
         On the errors of held-out values.
     steps : (k, L) array of int
     whole : (m, L, q) and (L, q) arrays
-        Of all rows.
+        Weights and intercepts of all rows.
     errors : (L, q) array
-        On those of the model of all rows, for any of them; infinite where it was not asked for.
+        Bounds on the errors of the model of all rows at these rows; infinite if not computed.
     whole_steps : (L,) array of int
     unfinished : list of str
-        Why a lambda has no model of all rows, empty where it has one.
+        For each lambda the reason why there is no model of all rows; empty if there is one.
     reasons : list of str
-        Why a lambda has no model, empty where it has one.
+        For each lambda the reason why there is no model at all; empty if there are models.
     """
 
     W: Array = field(repr=False)
@@ -96,7 +96,7 @@ class FoldModels:
 
 
 def squared(rows: SplitProblem, moments: Moments, lams: Array, whole: bool = True) -> FoldModels:
-    """Least squares, from the moments of one pass; of all rows if ``whole``."""
+    """Least squares, from the moments of one pass; also of all rows if ``whole``."""
     models = FoldModels.empty(rows, lams.size)
     for c in [*([None] if whole else []), *range(rows.weights.size)]:
         found, errors = rows.squared(moments, lams, c)
@@ -118,8 +118,8 @@ def newton(
 ) -> FoldModels:
     """Any loss, by passes at every lambda, the largest first.
 
-    ``refined`` splits take steps until they are exact, others one. ``whole``: bound the error of
-    the model of all rows. ``near``: models of the same lambdas, to begin with.
+    Splits take one step, or steps until they are exact if ``refined``. ``whole``: bound the error
+    of the model of all rows. ``near``: models at the same lambdas, to start from.
     """
     models, m = FoldModels.empty(rows, lams.size), rows.features.size
     for j in range(rows.scale.size):

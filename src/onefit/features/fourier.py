@@ -3,8 +3,8 @@
 A stationary kernel is the mean of cos(omega'(x - z)) over its spectral measure; m/2 frequencies
 drawn from it give the features sqrt(2/m) (cos omega'x, sin omega'x). The measure is normal for the
 Gaussian kernel, a product of Cauchy distributions for the Laplace kernel, and Student's t for the
-Matern kernels. Orthogonal frequencies [2]_ make the Gaussian kernel's error smaller. They do not
-look at the rows at all.
+Matern kernels. Orthogonal frequencies [2]_ make the Gaussian kernel's error smaller. Frequencies do
+not depend on the rows.
 
 References
 ----------
@@ -20,18 +20,17 @@ from typing import Any
 import numpy as np
 
 from onefit import linalg
-from onefit._types import Array, Indices
-from onefit.features.maps import product
+from onefit._types import Array
+from onefit.features.maps import FeatureMap
 from onefit.kernels import Kernel
 from onefit.kernels.per_feature import PerFeature
 from onefit.kernels.stationary import Gaussian, Laplace, Matern12, Matern32, Matern52
-from onefit.proof.precise import summation
 
 __all__ = ["FourierMap", "fourier_map"]
 
 
 @dataclass(frozen=True)
-class FourierMap:
+class FourierMap(FeatureMap):
     """sqrt(2/m) (cos X'omega, sin X'omega).
 
     Attributes
@@ -57,33 +56,18 @@ class FourierMap:
         values *= half**-0.5
         return values
 
-    def read(self, X: Any) -> Any:
-        return self.apply(X)
-
-    def coefficients(self, W: Array) -> Array:
-        return np.asfortranarray(W)
-
-    def evaluate(self, X: Any, coefficients: Array) -> Array:
-        return product(self.apply(X), coefficients)
-
-    def drift(self, W: Array) -> Array:
-        return np.asarray(summation(self.size) * np.linalg.norm(W, axis=0))
-
     def lengths(self, X: Any) -> Array:
         return np.full(X.shape[0], 1.0 + 1e-12)
 
-    def lost(self, dropped: Indices) -> Array:
-        return np.empty((self.size, 0))
-
 
 def fourier_map(kernel: Kernel, d: int, size: int, seed: int, orthogonal: bool) -> FourierMap:
-    """Features of a stationary kernel of d columns, drawn from its spectral measure."""
+    """An even number of features of a stationary kernel of d columns."""
     scale: Any = 1.0
     if isinstance(kernel, PerFeature):
         gamma = np.asarray(kernel.gamma)
         scale = (np.sqrt(gamma) if kernel.kind is Gaussian else gamma)[:, None]
         kernel = kernel.kind(1.0)
-    random, half = np.random.default_rng(seed), max(1, size // 2)
+    random, half = np.random.default_rng(seed), size // 2
     if isinstance(kernel, Gaussian):
         draw = _orthogonal(random, d, half) if orthogonal else random.normal(size=(d, half))
         return FourierMap(scale * np.sqrt(2.0 * kernel.gamma) * draw)
@@ -100,7 +84,7 @@ def fourier_map(kernel: Kernel, d: int, size: int, seed: int, orthogonal: bool) 
 
 
 def _orthogonal(random: np.random.Generator, d: int, count: int) -> Array:
-    """Columns that are normal each, and orthogonal to those of their group of d."""
+    """Normal columns, orthogonal in groups of d."""
     blocks = []
     for _ in range(-(-count // d)):
         Q, R = np.linalg.qr(random.normal(size=(d, d)))

@@ -1,7 +1,7 @@
-"""Rows that lie anywhere as the passes of a split problem (onefit.features.split_problem).
+"""The split problem (onefit.features.split_problem) of streamed rows in hashed folds.
 
-Rows are known by their fold alone: fold k is what split k holds out, so the parts of the rows are
-the folds. Landmarks know their folds, and the models of a fold do not use its landmarks.
+Split k holds out fold k, so the parts of the rows are the folds. A split does not use the landmarks
+in its fold.
 """
 
 from __future__ import annotations
@@ -10,54 +10,55 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from onefit._types import Array, Indices
+from onefit._types import Array
 from onefit.features.feature_gram import CENTRE_ROWS
 from onefit.features.maps import FeatureMap
 from onefit.features.moments import Centre
 from onefit.features.passes import Run
 from onefit.features.split_problem import SplitProblem
 from onefit.kernels import Kernel
-from onefit.rows.accumulate import Chunk
+from onefit.rows.accumulate import Accumulator, Chunk
 from onefit.rows.sample import DrawnRows
 from onefit.rows.survey import Surveyed
 from onefit.spec import Spec
 
-__all__ = ["Lengths", "Rows", "hashed_folds"]
+__all__ = ["Lengths", "StreamedFeatures", "hashed_folds"]
 
 
 @dataclass(frozen=True)
-class Rows:
-    """What stands for the kernel matrix of streamed rows.
+class StreamedFeatures:
+    """The features that replace the kernel matrix of streamed rows.
 
     Attributes
     ----------
     kernel : Kernel
     features : FeatureMap
-    landmarks : (M,) array of int, or None
-        Numbers of the rows that the landmarks are.
-    fold : (M,) array of int, or None
-        Their folds; None where they may be kept.
+    landmarks : DrawnRows or None
+    keep_landmarks : bool
+        Whether landmarks may lie in held-out folds.
     some : DrawnRows
         A few rows.
     """
 
     kernel: Kernel
     features: FeatureMap
-    landmarks: Indices | None = field(repr=False)
-    fold: Indices | None = field(repr=False)
+    landmarks: DrawnRows | None = field(repr=False)
+    keep_landmarks: bool
     some: DrawnRows = field(repr=False)
 
-    def dropped(self, k: int) -> Indices:
-        """The landmarks, by their place, that lie in a fold and may not be used without it."""
-        none = np.empty(0, dtype=np.intp)
-        return none if self.fold is None else np.flatnonzero(self.fold == k)
+    @property
+    def dropped(self) -> DrawnRows | None:
+        """The landmarks, if models of the folds that they are in may not use them."""
+        return None if self.keep_landmarks else self.landmarks
 
     def lost(self, k: int) -> Array:
         """The functions that split k may not use, (m, d)."""
-        return self.features.lost(self.dropped(k))
+        if self.dropped is None:
+            return np.empty((self.features.size, 0))
+        return self.features.lost(np.flatnonzero(self.dropped.fold == k))
 
     def centre(self, intercept: bool) -> Centre:
-        """Constants near the means, for an intercept to take back."""
+        """Constants near the means of features and targets; zero without an intercept."""
         q = self.some.Y.shape[1]
         if not intercept:
             return Centre.zero(self.features.size, q)
@@ -66,20 +67,21 @@ class Rows:
 
 
 def hashed_folds(
-    rows: Rows, spec: Spec, survey: Surveyed, longest: Array, run: Run
+    rows: StreamedFeatures, spec: Spec, survey: Surveyed, longest: Array, run: Run
 ) -> SplitProblem:
     """The models without each fold, and that of all rows; ``longest`` is the |phi| of each fold."""
     weights = survey.weights
-    total = float(weights.sum())
+    train = ~np.eye(weights.size, dtype=bool)
     return SplitProblem(
         features=rows.features,
         loss=spec.loss,
         fit_intercept=spec.fit_intercept,
         scaling=spec.scaling,
         scale=survey.scale,
-        weight=total,
-        weights=total - weights,
-        train=~np.eye(weights.size, dtype=bool),
+        weight=float(weights.sum()),
+        # a sum: a difference would lose the digits of small weights
+        weights=weights @ train,
+        train=train,
         lost=rows.lost,
         longest=longest,
         farthest=float(longest.max()),
@@ -88,7 +90,7 @@ def hashed_folds(
 
 
 @dataclass(frozen=True)
-class Lengths:
+class Lengths(Accumulator[Array, Array]):
     """The accumulator of the largest |phi| of each fold."""
 
     features: FeatureMap
@@ -103,6 +105,3 @@ class Lengths:
 
     def merge(self, one: Array, other: Array) -> Array:
         return np.maximum(one, other)
-
-    def finish(self, state: Array) -> Array:
-        return state

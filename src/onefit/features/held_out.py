@@ -22,11 +22,12 @@ from functools import cached_property
 import numpy as np
 
 from onefit._types import Array
+from onefit.columns.fit import FitError
 from onefit.features.fold_models import FoldModels, newton, squared
 from onefit.features.in_memory import all_rows, moments, split_problem
 from onefit.features.leave_one import FeatureHat, make_hat
 from onefit.features.moments import Moments
-from onefit.features.parts import MAX_MOMENT_ELEMENTS, Partition, partitions
+from onefit.features.parts import MAX_MOMENT_ELEMENTS, RowParts, partitions
 from onefit.features.split_problem import SplitProblem
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
@@ -85,7 +86,7 @@ class PreparedFeatures(Prepared):
     name: str
 
     @cached_property
-    def groups(self) -> list[tuple[Partition, SplitProblem, Moments | None]]:
+    def groups(self) -> list[tuple[RowParts, SplitProblem, Moments | None]]:
         """Splits that share parts, and for the squared loss the sums of these."""
         problem, folds = self.problem, self.folds
         # of other losses, there is a factor beside each matrix
@@ -126,10 +127,18 @@ class PreparedFeatures(Prepared):
         return path.judged(self.problem)
 
     def models(self, lam: float) -> tuple[Array, Array]:
-        """Weights (m, splits, q) and intercepts (splits, q) of all splits at one lambda."""
+        """Weights (m, splits, q) and intercepts (splits, q) of all splits at one lambda.
+
+        Raises
+        ------
+        FitError
+            If a split has no model.
+        """
         m, q = self.problem.K.features.size, self.problem.Y.shape[1]
         W, b = np.zeros((m, len(self.folds), q)), np.zeros((len(self.folds), q))
         for splits, models in self._models(np.array([lam])):
+            if models.reasons[0]:
+                raise FitError(models.reasons[0])
             W[:, splits], b[splits] = np.moveaxis(models.W[:, :, 0], 0, 1), models.b[:, 0]
         return W, b
 
@@ -156,7 +165,7 @@ class PreparedFeatures(Prepared):
         # rows that no model was trained on
         outside = np.setdiff1d(self.folds.rows, kept)
         if outside.size:
-            sums = moments(self.problem, Partition.whole(self.problem.n))
+            sums = moments(self.problem, RowParts.whole(self.problem.n))
             full, errors = all_rows(self.problem).squared(sums, path.lams)
             predicted = self.problem.K.values(outside, full.W) + full.b
             values[:, outside] = np.moveaxis(predicted, 0, 1)

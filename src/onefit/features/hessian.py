@@ -2,77 +2,101 @@
 
 A model minimises F = sum s V(y, psi'theta) + Lambda |w|^2 over theta = (w, b). Its Hessian H =
 sum s d psi psi' + 2 Lambda (not for b) and its gradient are sums over rows, part by part
-(onefit.features.passes), so that one pass gives every split its own. A split that drops landmarks
-has H in the functions that remain, Q'H Q.
+(onefit.features.passes), so one pass serves every split. A split that drops landmarks has H in the
+functions that remain, Q'H Q.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices
-from onefit.features.passes import Form, Pieces
+from onefit.features.passes import Form, Run, SecondSums
+from onefit.losses.base import Loss
 
-__all__ = ["HessianFactor", "PrimalColumns", "penalty", "total"]
+__all__ = ["HessianFactor", "PrimalColumns", "total"]
 
-#: the part of the largest curvature below which that of the intercept is negligible
+#: share of the largest curvature below which that of the intercept is negligible
 MAX_FLAT_CURVATURE_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
 class PrimalColumns:
-    """Models side by side, each with its parts, its Lambda and its functions.
+    """Problems of models side by side.
 
     Attributes
     ----------
-    train : (parts, c) bool array
+    form : Form
     ridge : (c,) array
+        Lambda of each.
     lost : list of (size, d) arrays
-        What each may not use.
+        Functions that each may not use.
+    longest : (c,) array
+        The largest |phi| of the rows that each predicts.
+    scale : float
+        The unit of errors.
+    run : callable
+        Makes a pass over all rows.
     """
 
-    train: Array = field(repr=False)
+    form: Form
     ridge: Array
     lost: list[Array] = field(repr=False)
+    longest: Array
+    scale: float
+    run: Run = field(repr=False)
 
     def take(self, some: Indices) -> PrimalColumns:
         """Some of the columns."""
-        return PrimalColumns(self.train[:, some], self.ridge[some], [self.lost[i] for i in some])
+        return replace(
+            self,
+            form=self.form.take(some),
+            ridge=self.ridge[some],
+            lost=[self.lost[i] for i in some],
+            longest=self.longest[some],
+        )
 
+    def eased(self, loss: Loss, multiple: float = 1.0) -> PrimalColumns:
+        """The same with another loss, and a multiple of Lambda."""
+        return replace(self, form=replace(self.form, loss=loss), ridge=multiple * self.ridge)
 
-def penalty(form: Form, ridge: Array) -> Array:
-    """2 Lambda for w and zero for b, (size, c)."""
-    out = np.repeat(2.0 * np.atleast_1d(ridge)[None], form.size, axis=0)
-    if form.intercept:
-        out[-1] = 0.0
-    return out
+    @property
+    def penalty(self) -> Array:
+        """2 Lambda for w and zero for b, (size, c)."""
+        out = np.repeat(2.0 * self.ridge[None], self.form.size, axis=0)
+        if self.form.intercept:
+            out[-1] = 0.0
+        return out
 
 
 class HessianFactor:
-    """The Hessian of a split in the functions that it may use, factored where the rows are."""
+    """The Hessian of one column in the functions that it may use, factored where the rows are."""
 
-    def __init__(self, form: Form, piece: Pieces, ridge: float, lost: Array) -> None:
-        self.arrays = xp = linalg.arrays_of(piece.H)
-        H = xp.mirrored(xp.fortran_copy(piece.H))
-        steep = piece.weight * float(form.loss.max_curvature)
-        self.flat = form.intercept and piece.curved < MAX_FLAT_CURVATURE_SHARE * steep
-        if self.flat:
-            # nowhere does the slope rise faster
-            H[-1, -1] = steep
+    def __init__(self, column: PrimalColumns, sums: SecondSums) -> None:
+        self.arrays = xp = linalg.arrays_of(sums.H)
+        form, (lost,) = column.form, column.lost
+        H = xp.mirrored(xp.fortran_copy(sums.H))
+        steep = sums.weight * float(form.loss.max_curvature)
         self.floor = MAX_FLAT_CURVATURE_SHARE * steep
-        self.H = xp.add_on_diagonal(H, penalty(form, np.array([ridge]))[:, 0])
+        self.flat = form.intercept and sums.curved < self.floor
+        if self.flat:
+            # the largest curvature that the loss can have
+            H[-1, -1] = steep
+        self.H = xp.add_diagonal(H, column.penalty[:, 0])
         self.complement: Any = xp.complement(lost) if lost.shape[1] else None
         inner = xp.fortran_copy(H) if self.complement is None else self.complement.congruent(H)
         try:
-            self.lower = xp.cholesky(inner)
+            # nothing to factor where every landmark is dropped, and there is no intercept
+            self.lower = xp.cholesky(inner) if inner.shape[0] else None
         except linalg.LinAlgError as error:
+            penalty = 2.0 * float(column.ridge[0])
             raise linalg.LinAlgError(
                 f"the Hessian of the features is singular to working precision ({error}): next to "
-                f"its largest entries, the penalty of {2.0 * ridge:.3g} is lost; raise lam or "
+                f"its largest entries, the penalty of {penalty:.3g} is lost; raise lam or "
                 "the loss's delta, or lower n_components"
             ) from error
 
@@ -82,7 +106,9 @@ class HessianFactor:
 
     def solve(self, r: Array) -> Array:
         """Q (Q'H Q)^-1 Q'r for some columns."""
-        found = self.arrays.solve_cholesky(self.lower, self._inside(r))
+        found = self._inside(r)
+        if self.lower is not None:
+            found = self.arrays.solve_cholesky(self.lower, found)
         return self.arrays.host(
             found if self.complement is None else self.complement.vectors(found)
         )
@@ -97,11 +123,7 @@ class HessianFactor:
         return vectors if self.complement is None else self.complement.coordinates(vectors)
 
 
-def total(pieces: dict[int, Pieces], kept: Array | None = None) -> Pieces:
+def total(parts: dict[int, SecondSums], kept: Array) -> SecondSums:
     """Sum of the parts that are kept."""
-    found: Pieces | None = None
-    for name in sorted(pieces):
-        if kept is None or kept[name]:
-            found = pieces[name] if found is None else found.plus(pieces[name])
-    assert found is not None
-    return found
+    first, *others = (parts[name] for name in sorted(parts) if kept[name])
+    return sum(others, start=first)

@@ -1,4 +1,4 @@
-"""Rows in memory as the passes of a split problem (onefit.features.split_problem)."""
+"""The split problem (onefit.features.split_problem) of rows in memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from onefit._types import Array
 from onefit.features.feature_gram import FeatureGram, run
 from onefit.features.moments import Moments, MomentSums
-from onefit.features.parts import Partition
+from onefit.features.parts import RowParts
 from onefit.features.split_problem import SplitProblem
 from onefit.folds import Folds
 from onefit.losses.base import Loss, loss_of, resolved
@@ -19,19 +19,20 @@ from onefit.rows.accumulate import Accumulator
 __all__ = ["all_rows", "moments", "split_problem"]
 
 
-def moments(problem: Problem, part: Partition) -> Moments:
+def moments(problem: Problem, part: RowParts) -> Moments:
     """The sums of every part of the rows."""
     rows: FeatureGram = problem.K
     gram = MomentSums(rows.kept[1], rows.centre(problem.Y, problem.s, problem.fit_intercept))
-    return run(gram, rows.whole(problem.Y, problem.s, part.label))
+    # one chunk, which the accumulator divides
+    return run(gram, rows.chunks(problem.Y, problem.s, part.label, problem.n))
 
 
 def all_rows(problem: Problem) -> SplitProblem:
     """All rows, and no split."""
-    return split_problem(problem, Folds(problem.n, [], []), Partition.whole(problem.n))
+    return split_problem(problem, Folds(problem.n, [], []), RowParts.whole(problem.n))
 
 
-def split_problem(problem: Problem, folds: Folds, part: Partition) -> SplitProblem:
+def split_problem(problem: Problem, folds: Folds, part: RowParts) -> SplitProblem:
     """The splits of a group, and all rows."""
     rows: FeatureGram = problem.K
     test, train = ([own[k] for k in part.splits] for own in (folds.test, folds.train))
@@ -40,7 +41,7 @@ def split_problem(problem: Problem, folds: Folds, part: Partition) -> SplitProbl
         return run(accumulator, rows.chunks(problem.Y, problem.s, part.label))
 
     def own_loss(target: int) -> Loss | None:
-        """Where the loss takes its width from the targets trained on."""
+        """The losses of the splits if the width of the loss depends on the training targets."""
         loss = loss_of(problem.loss, [target])
         if not getattr(loss, "relative", False):
             return None
@@ -56,7 +57,7 @@ def split_problem(problem: Problem, folds: Folds, part: Partition) -> SplitProbl
         scaling=problem.scaling,
         scale=problem.scale,
         weight=problem.weight,
-        weights=np.array([_weight(problem.s[own]) for own in train]),
+        weights=np.array([float(problem.s[own].sum(dtype=np.float64)) for own in train]),
         train=part.train,
         lost=lambda split: rows.lost(folds.removed[part.splits[split]]),
         longest=np.array([_longest(rows.lengths[own]) for own in test]),
@@ -64,10 +65,6 @@ def split_problem(problem: Problem, folds: Folds, part: Partition) -> SplitProbl
         run=one_pass,
         own_loss=own_loss,
     )
-
-
-def _weight(s: Array) -> float:
-    return float(s.sum(dtype=np.float64))
 
 
 def _longest(lengths: Array) -> float:

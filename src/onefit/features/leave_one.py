@@ -40,7 +40,7 @@ from onefit.features.feature_gram import FeatureGram
 from onefit.features.in_memory import moments
 from onefit.features.maps import product
 from onefit.features.moments import Centre, Sums
-from onefit.features.parts import Partition
+from onefit.features.parts import RowParts
 from onefit.problem import Problem
 from onefit.proof.precise import summation
 
@@ -74,7 +74,7 @@ class HatBasis:
     z : (m, q) array
         V'r.
     mean_phi, mean_y : (m,) and (q,) arrays
-        What the intercept takes back: nothing without one.
+        Subtracted from features and targets; zero without an intercept.
     intercept : bool
     weight : float
         sum s.
@@ -137,7 +137,7 @@ class FeatureHat:
     Parameters
     ----------
     problem : Problem
-        These rows: with the squared loss, an FeatureGram for K, and positive weights. Its weight is
+        The rows: with the squared loss, a FeatureGram for K, and positive weights. Its weight is
         that of the sample.
     basis : HatBasis
         Of the sample.
@@ -152,7 +152,7 @@ class FeatureHat:
         self._kept: Any = None
 
     def parts(self) -> Iterator[tuple[slice, Any]]:
-        """Rows, and phi_c V of these where V is, a chunk at a time."""
+        """Chunks of rows, and phi_c V of each, where V is."""
         xp, n, m = self.arrays, self.problem.n, self.basis.values.size
         if self._kept is None and n * m <= self.rows.room:
             self._kept = xp.empty((n, m), np.float64)
@@ -178,10 +178,6 @@ class FeatureHat:
         turned = xp.matmul(centred, xp.asarray(self.basis.vectors))
         return xp.host(turned) if self.arrays.on_host else turned
 
-    def square_sums(self, some: slice, P: Any, weights: Array) -> Array:
-        """Sums over the squares of phi_c V of a part, a column for each column of weights."""
-        return self.arrays.square_sums(P, weights)
-
     def at(self, lam: float) -> HatResiduals:
         """Residuals and leverages at ``lam``."""
         damped = 1.0 / (self.basis.values + self.problem.ridge(lam))
@@ -190,8 +186,8 @@ class FeatureHat:
 
     def _summed(self, weights: Array) -> Array:
         """Sums over the squares of phi_c V of all rows."""
-        parts = [self.square_sums(*part, weights[:, None]) for part in self.parts()]
-        return np.concatenate(parts)[:, 0]
+        parts = [self.arrays.square_sums(P, weights[:, None])[:, 0] for _, P in self.parts()]
+        return np.concatenate(parts)
 
     def residual(self, lam: float) -> Array:
         """y - u."""
@@ -241,7 +237,7 @@ class FeatureHat:
     def _left(self, some: slice, P: Any, ridge: Array) -> tuple[Array, Array, Array]:
         """y_i - u_i^(-i), 1 - H_ii, and |B phi_c| of some rows."""
         s, Y = self.s[some], self.problem.Y[some]
-        leverage, u, pull = self._pulled(some, P, ridge)
+        leverage, u, pull = self._pulled(P, ridge)
         slack = (1.0 - s * leverage - self.share[some])[:, None]
         residual = Y - self.basis.mean_y - u
         left = residual / slack
@@ -268,13 +264,13 @@ class FeatureHat:
         bound += fine * (far * size + np.abs(left) + np.abs(Y)) / slack
         return np.where(slack > 0.0, bound, np.inf)
 
-    def _pulled(self, some: slice, P: Any, ridge: Array) -> tuple[Array, Array, Array]:
+    def _pulled(self, P: Any, ridge: Array) -> tuple[Array, Array, Array]:
         """phi_c'B phi_c, phi_c'w less its mean, and |B phi_c|, each row at its own ridge."""
         values, z = self.basis.values, self.basis.z
         if (ridge == ridge[0]).all():  # as without weights: a few sums over the columns
             damped = 1.0 / (values + ridge[0])
             both = np.column_stack([damped, np.square(damped)])
-            sums = self.square_sums(some, P, both)
+            sums = self.arrays.square_sums(P, both)
             return sums[:, 0], product(P, damped[:, None] * z), np.sqrt(sums[:, 1])
         xp = self.arrays
         pulled = P / (xp.asarray(values)[None, :] + xp.asarray(ridge)[:, None])
@@ -282,14 +278,14 @@ class FeatureHat:
         return leverage, product(pulled, z), xp.row_norms(pulled)
 
     def _landmarks_in(self, some: slice) -> Iterator[tuple[int, Array]]:
-        """The landmarks in a part of the rows, counted from its first row."""
+        """The landmarks in a chunk of rows, counted from its first row."""
         for place, lost in self._landmarks:
             if some.start <= place < some.stop:
                 yield place - some.start, lost
 
     @cached_property
     def _landmarks(self) -> list[tuple[int, Array]]:
-        """Rows that are landmarks, and what they take from the functions."""
+        """Rows that are landmarks, and the function that each takes away, times V'."""
         rows, found = self.rows, []
         if rows.keep_landmarks or rows.landmarks is None:
             return []
@@ -315,6 +311,6 @@ def make_hat(problem: Problem) -> FeatureHat:
     """The hat matrices of the rows of positive weight."""
     rows = problem.positive
     kept = problem if rows.size == problem.n else problem.take(rows)
-    sums = moments(kept, Partition.whole(kept.n))
+    sums = moments(kept, RowParts.whole(kept.n))
     basis = HatBasis.of(sums.without(()), sums.centre, kept.fit_intercept)
     return FeatureHat(kept, basis)

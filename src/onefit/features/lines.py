@@ -1,7 +1,7 @@
 """Where to stop on a line, from slopes at a few points of it that one pass adds up.
 
 **Step lengths.** F is convex, so its slope along a Newton step rises. Where it is small at the end,
-the whole step is taken. Otherwise the zero lies between two of the points; a second pass takes
+the whole step is taken. Otherwise its zero lies between two of the points; a second pass takes
 points between these, a third once more, and the zero is interpolated.
 
 **Flat intercepts.** With no row of training on a curved piece, sum s dV/du does not change with b
@@ -21,20 +21,20 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array
-from onefit.features.hessian import PrimalColumns, penalty
-from onefit.features.passes import Form, Run, Slopes, Sum, trained
+from onefit.features.hessian import PrimalColumns
+from onefit.features.passes import Form, Slopes
 from onefit.losses.base import loss_of
 from onefit.proof.flat_interval import FlatInterval, piece_interval
 from onefit.proof.precise import EPSILON
-from onefit.rows.accumulate import Chunk
+from onefit.rows.accumulate import Accumulator, Chunk
 
-__all__ = ["BRACKET_POINTS", "FlatIntervals", "ShiftedSlopes", "recentre", "step_lengths"]
+__all__ = ["FlatIntervals", "recentre", "step_lengths"]
 
-#: points of a step at which slopes are computed
+#: step lengths at which slopes are computed
 STEP_LENGTHS = np.array([0.0, 1e-6, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.25, 0.5, 1.0])
-#: the part of the slope that may remain after a full step
+#: share of the slope that may remain after a full step
 MAX_LEFT_SLOPE_SHARE = 0.5
-#: points between two of them
+#: points between two step lengths, as shares of their distance
 BRACKET_POINTS = np.linspace(0.0, 1.0, 17)
 #: shifts of the intercept, in units of the targets' scale, at which its slope is computed
 SLOPE_SHIFTS_IN_SCALES = np.concatenate(
@@ -42,45 +42,50 @@ SLOPE_SHIFTS_IN_SCALES = np.concatenate(
 )
 
 
-def step_lengths(form: Form, columns: PrimalColumns, run: Run, theta: Array, move: Array) -> Array:
+def step_lengths(columns: PrimalColumns, theta: Array, move: Array) -> Array:
     """Step lengths: 1, or up to the point where the slope vanishes."""
-    t, on = np.ones(theta.shape[1]), np.arange(theta.shape[1])
-    ts = np.repeat(STEP_LENGTHS[:, None], on.size, axis=1)
-    for turn in range(3):
-        some = form.take(on), columns.take(on)
-        slopes = _slopes(*some, run, theta[:, on], move[:, on], ts)
-        if turn == 0:
-            # the slope rises along the step: where it ends small, the step was a good one
-            short = slopes[-1] > MAX_LEFT_SLOPE_SHARE * np.abs(slopes[0])
-            on, ts, slopes = on[short], ts[:, short], slopes[:, short]
-        if on.size == 0:
-            break
-        above, every = np.maximum((slopes > 0.0).argmax(axis=0), 1), np.arange(on.size)
-        low, high = ts[above - 1, every], ts[above, every]
-        before, after = slopes[above - 1, every], slopes[above, every]
-        rise = np.where(after > before, after - before, 1.0)
-        t[on] = low + np.clip(-before / rise, 0.0, 1.0) * (high - low)
-        ts = low + BRACKET_POINTS[:, None] * (high - low)
+    t = np.ones(theta.shape[1])
+    ts = np.repeat(STEP_LENGTHS[:, None], t.size, axis=1)
+    slopes = _slopes(columns, theta, move, ts)
+    # the slope rises along the step: where it ends small, the step was a good one
+    on = np.flatnonzero(slopes[-1] > MAX_LEFT_SLOPE_SHARE * np.abs(slopes[0]))
+    if on.size:
+        t[on] = _zeros(columns.take(on), theta[:, on], move[:, on], ts[:, on], slopes[:, on])
     return t
 
 
-def _slopes(
-    form: Form, columns: PrimalColumns, run: Run, theta: Array, move: Array, ts: Array
-) -> Array:
+def _slopes(columns: PrimalColumns, theta: Array, move: Array, ts: Array) -> Array:
     """Slopes of F along every step, (T, c)."""
-    losses: Array = run(Slopes(form, theta, move, columns.train, ts))
-    ridges = penalty(form, columns.ridge)
-    start, bend = linalg.dots(ridges * theta, move), linalg.dots(ridges * move, move)
+    losses: Array = columns.run(Slopes(columns.form, theta, move, ts))
+    penalty = columns.penalty
+    start, bend = linalg.dots(penalty * theta, move), linalg.dots(penalty * move, move)
     return np.asarray(losses + start + ts * bend)
 
 
+def _zeros(columns: PrimalColumns, theta: Array, move: Array, ts: Array, slopes: Array) -> Array:
+    """Points of every step where the slope vanishes, nearly; ``slopes`` are those at ``ts``."""
+    every = np.arange(theta.shape[1])
+    for turn in range(3):
+        rising = slopes > 0.0
+        # without a change of sign, the last points or the first ones
+        above = np.where(rising.any(axis=0), rising.argmax(axis=0), len(ts) - 1)
+        above = np.maximum(above, 1)
+        low, high = ts[above - 1, every], ts[above, every]
+        before, after = slopes[above - 1, every], slopes[above, every]
+        if turn < 2:
+            ts = low + BRACKET_POINTS[:, None] * (high - low)
+            slopes = _slopes(columns, theta, move, ts)
+    rise = np.where(after > before, after - before, 1.0)
+    share = np.where(after > before, np.clip(-before / rise, 0.0, 1.0), 0.5)
+    return np.asarray(low + share * (high - low))
+
+
 @dataclass(frozen=True)
-class FlatIntervals:
+class FlatIntervals(Accumulator[tuple[Array, ...], FlatInterval]):
     """The accumulator of the flat intervals of some columns."""
 
     form: Form
     theta: Array = field(repr=False)
-    train: Array = field(repr=False)
 
     def init(self) -> tuple[Array, ...]:
         c = self.theta.shape[1]
@@ -88,9 +93,9 @@ class FlatIntervals:
         return sums, curved, broken, size, np.full(c, np.inf), np.full(c, np.inf)
 
     def update(self, state: tuple[Array, ...], chunk: Chunk) -> tuple[Array, ...]:
-        form, y, s = self.form, self.form.targets(chunk), trained(self.train, chunk)
+        form, y, s = self.form, self.form.targets(chunk), self.form.weights(chunk)
         u = form.predictions(form.features.read(chunk.X), self.theta)
-        terms = s * form.gradient(y, u)
+        terms = s * form.loss.gradient(y, u)
         broken = (terms != np.rint(terms)).sum(axis=0)
         curved = linalg.dots(s, form.loss.curvature(y, u))
         size = np.where(s > 0.0, np.abs(y) + np.abs(u), 0.0).max(axis=0, initial=0.0)
@@ -102,9 +107,9 @@ class FlatIntervals:
         return self.merge(state, (terms.sum(axis=0), curved, broken, size, below, above))
 
     def merge(self, one: tuple[Array, ...], other: tuple[Array, ...]) -> tuple[Array, ...]:
-        pairs = list(zip(one, other, strict=True))
-        sums = (a + b for a, b in pairs[:3])
-        return (*sums, np.maximum(*pairs[3]), np.minimum(*pairs[4]), np.minimum(*pairs[5]))
+        size, below, above = zip(one[3:], other[3:], strict=True)
+        ends = np.maximum(*size), np.minimum(*below), np.minimum(*above)
+        return (*super().merge(one[:3], other[:3]), *ends)
 
     def finish(self, state: tuple[Array, ...]) -> FlatInterval:
         sums, curved, broken, size, below, above = state
@@ -112,47 +117,11 @@ class FlatIntervals:
         return FlatInterval(below, above, 8.0 * EPSILON * (size + 1.0), flat)
 
 
-def recentre(form: Form, theta: Array, train: Array, run: Run, scale: float) -> Array:
-    """Shifts of the intercepts to where they belong, nearly."""
-    shift = _crossing(form, theta, train, run, scale)
-    there = theta.copy()
-    there[-1] += shift
-    found: FlatInterval = run(FlatIntervals(form, there, train))
+def recentre(columns: PrimalColumns, theta: Array) -> Array:
+    """Shifts of the intercepts to their minima, nearly."""
+    upward = np.zeros_like(theta)
+    upward[-1] = 1.0
+    shifts = np.repeat(columns.scale * SLOPE_SHIFTS_IN_SCALES[:, None], theta.shape[1], axis=1)
+    shift = _zeros(columns, theta, upward, shifts, _slopes(columns, theta, upward, shifts))
+    found: FlatInterval = columns.run(FlatIntervals(columns.form, theta + shift * upward))
     return np.asarray(shift + found.middle)
-
-
-def _crossing(form: Form, theta: Array, train: Array, run: Run, scale: float) -> Array:
-    """Shifts of the intercepts to where sum s dV/du vanishes, nearly."""
-    every = np.arange(theta.shape[1])
-    shifts = np.repeat(scale * SLOPE_SHIFTS_IN_SCALES[:, None], every.size, axis=1)
-    for _ in range(3):
-        slopes: Array = run(ShiftedSlopes(form, theta, train, shifts))
-        above = (slopes > 0.0).argmax(axis=0)
-        # an end where nothing rises, or nothing falls: the nearest point that was looked at
-        above = np.where((slopes > 0.0).any(axis=0), above, shifts.shape[0] - 1)
-        high, low = shifts[above, every], shifts[np.maximum(above - 1, 0), every]
-        before, after = slopes[np.maximum(above - 1, 0), every], slopes[above, every]
-        shifts = low + BRACKET_POINTS[:, None] * (high - low)
-    rise = np.where(after > before, after - before, 1.0)
-    share = np.where(after > before, np.clip(-before / rise, 0.0, 1.0), 0.5)
-    return np.asarray(low + share * (high - low))
-
-
-@dataclass(frozen=True)
-class ShiftedSlopes(Sum):
-    """sum s dV/du with every prediction of a column raised by some shifts, (T, c)."""
-
-    form: Form
-    theta: Array = field(repr=False)
-    train: Array = field(repr=False)
-    shifts: Array
-
-    def init(self) -> Array:
-        return np.zeros(self.shifts.shape)
-
-    def update(self, state: Array, chunk: Chunk) -> Array:
-        form, y, s = self.form, self.form.targets(chunk), trained(self.train, chunk)
-        u = form.predictions(form.features.read(chunk.X), self.theta)
-        for i, shift in enumerate(self.shifts):
-            state[i] += linalg.dots(s, form.gradient(y, u + shift))
-        return state

@@ -1,4 +1,4 @@
-"""Feature maps: K(x, z) ~ phi(x)'phi(z) with m features, so that n rows cost n m^2 and not n^3.
+"""Feature maps: K(x, z) ~ phi(x)'phi(z) with m features, so that n rows cost n m^2, not n^3.
 
 **Nystrom.** With landmarks Z and K_ZZ = L L', phi(x) = L^-1 k_Z(x) are the coordinates of the
 projection of K(x, .) on the functions K(z, .) in an orthonormal basis, so that |phi(x)|^2 <=
@@ -7,28 +7,30 @@ pivots that ends at the numerical rank: landmarks that the others explain alread
 give no feature, and nothing has to be added to the diagonal. A prediction is also k_Z(x)'alpha with
 alpha = L^-T w, which needs no triangular solve.
 
-**Without some landmarks.** Landmarks that lie in a held-out fold have seen it. The functions of the
-others are w = L'alpha with alpha zero on the dropped ones D: what is orthogonal to the null space
-of L_kept. If there are as many landmarks as features, that null space is spanned by L^-1 e_d, d in
-D. If not, a landmark without a feature of its own may stand in for a dropped one. With V an
-orthonormal basis of the span of L^-1 e_d over the dropped pivots, the rows of C = L V for the kept
-landmarks without a feature are what these add to the functions of the kept pivots; directions in
-which that is no more than the cut of the factorisation are the null space, up to rounding. A model
-of the kept landmarks is that of all rows' sums, restricted to the complement (`Complement`): no
-other pass over the rows, and the same numbers as if the features had been made from the kept
+**Without some landmarks.** The model of a fold does not use the landmarks in the fold. The
+functions of the others are w = L'alpha with alpha zero on the dropped ones D: what is orthogonal to
+the null space of L_kept. If there are as many landmarks as features, that null space is spanned by
+L^-1 e_d, d in D. If not, a landmark without a feature of its own may stand in for a dropped one.
+With V an orthonormal basis of the span of L^-1 e_d over the dropped pivots, the rows of C = L V for
+the kept landmarks without a feature are what these add to the functions of the kept pivots;
+directions in which that is no more than the cut of the factorisation are the null space, up to
+rounding. A model of the kept landmarks has the same sums over the rows, restricted to the
+complement (`Complement`): it needs no other pass, and equals the model with features of the kept
 landmarks alone.
 
-**On a device.** Rows that are arrays of PyTorch or CuPy have their features made where they are;
-products with a few columns of weights come back as NumPy's arrays.
+**On a device.** Features of PyTorch or CuPy arrays are computed on their device; products with a
+few columns of weights are returned as NumPy arrays.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from onefit import linalg
 from onefit._types import Array, Indices
@@ -39,52 +41,55 @@ from onefit.proof.precise import summation
 __all__ = ["FeatureMap", "HeldMap", "NystromMap", "nystrom_map", "product"]
 
 
-#: rows whose kernel values a thread computes at a time, at most
+#: largest number of rows whose kernel values a thread computes at a time
 MAX_TILE_ROWS = 1024
 
 
-class FeatureMap(Protocol):
-    """A map of rows to features, in double precision whatever the rows are in."""
+class FeatureMap(ABC):
+    """A map of rows to features, in double precision whatever the rows are in.
+
+    By default, coefficients are the weights themselves, and there are no landmarks.
+    """
 
     @property
+    @abstractmethod
     def size(self) -> int:
         """Number of features."""
-        ...
 
+    @abstractmethod
     def apply(self, X: Any, out: Array | None = None) -> Any:
-        """phi of every row, (n, m), C-ordered and the caller's to overwrite.
+        """phi of every row, (n, m), C-ordered; the caller may overwrite it.
 
-        ``out`` is where NumPy's numbers may be written, which spares memory that is new each time.
+        ``out`` is memory for the result of rows on the host.
         """
-        ...
 
     def read(self, X: Any) -> Any:
-        """The same, not to be written to."""
-        ...
+        """The same, which the caller may not overwrite."""
+        return self.apply(X)
 
     def coefficients(self, W: Array) -> Array:
-        """What :meth:`evaluate` takes for the weights W of features, (m, c)."""
-        ...
+        """The argument of :meth:`evaluate` for weights W of the features, (m, c)."""
+        return np.asfortranarray(W)
 
     def evaluate(self, X: Any, coefficients: Array) -> Array:
         """phi(X) W."""
-        ...
+        return product(self.read(X), coefficients)
 
     def drift(self, W: Array) -> Array:
         """Rounding error of a product, per column, in units of the length of a row."""
-        ...
+        return np.asarray(summation(self.size) * np.linalg.norm(W, axis=0))
 
+    @abstractmethod
     def lengths(self, X: Any) -> Array:
-        """The root of K(x, x), no less than |phi(x)|."""
-        ...
+        """Bounds on |phi(x)|, such as the root of K(x, x)."""
 
     def lost(self, dropped: Indices) -> Array:
         """Columns that span what is orthogonal to the functions of the other landmarks, (m, d)."""
-        ...
+        return np.empty((self.size, 0))
 
 
 @dataclass(frozen=True)
-class NystromMap:
+class NystromMap(FeatureMap):
     """Whitened features of landmarks.
 
     Attributes
@@ -95,9 +100,9 @@ class NystromMap:
     factor : (M, m) array
         L, its first m rows those of ``points``, the others those of landmarks without a feature.
     order : (M,) array of int
-        The place that each row of the factor had among the landmarks that were given.
+        The position of each row of the factor among the given landmarks.
     cut : float
-        What counted as rounding in the diagonal of K_ZZ.
+        What counts as rounding in the diagonal of K_ZZ.
     """
 
     kernel: Kernel
@@ -120,11 +125,8 @@ class NystromMap:
         _, lower = self._at(xp)
         return xp.solve_rows(lower, self._kernels(X, out))
 
-    def read(self, X: Any) -> Any:
-        return self.apply(X)
-
     def evaluate(self, X: Any, coefficients: Array) -> Array:
-        """Kernel values of a tile are multiplied by the thread that made them, and freed."""
+        """phi(X) W; a thread multiplies and frees the kernel values of a tile at a time."""
         if not linalg.arrays_of(X).on_host:
             return product(self._kernels(X), coefficients)
         out = np.empty((X.shape[0], coefficients.shape[1]))
@@ -137,7 +139,7 @@ class NystromMap:
 
     def coefficients(self, W: Array) -> Array:
         """alpha of f = sum_j alpha_j K(z_j, .), from the weights of the features."""
-        return linalg.solve_upper(self.triangle.T, np.asfortranarray(W))
+        return np.asarray(solve_triangular(self.triangle, W, trans="T", lower=True))
 
     def drift(self, W: Array) -> Array:
         lengths = np.sqrt(self.kernel.diag(self.points).astype(np.float64))
@@ -160,7 +162,7 @@ class NystromMap:
         return _unspared(lost, spare, self.cut) if spare.size and lost.size else lost
 
     def _kernels(self, X: Any, out: Array | None = None) -> Any:
-        """K(x, z) of all rows and landmarks, in NumPy's case tiles of rows side by side."""
+        """K(x, z) of all rows and landmarks; on the host several tiles of rows in parallel."""
         xp = linalg.arrays_of(X)
         if not xp.on_host:
             return self.kernel(xp.astype(X, np.float64), self._at(xp)[0])
@@ -178,7 +180,7 @@ class NystromMap:
         return self.kernel.matrix(Geometry(X, self.points, keep=False), out)
 
     def _at(self, xp: linalg.Arrays) -> tuple[Any, Any]:
-        """Landmarks and their triangle where the rows are; they are sent to a device once."""
+        """Landmarks and their triangle where the rows are, copied to a device once."""
         if xp.on_host:
             return self.points, self.triangle
         if repr(xp) not in self._sent:
@@ -190,22 +192,22 @@ class NystromMap:
         return {}
 
     def forget(self) -> None:
-        """Release what was sent to devices."""
+        """Release the copies on devices."""
         self._sent.clear()
 
     def __getstate__(self) -> dict[str, Any]:
-        """State for pickling, without arrays on devices of this process."""
+        """State for pickling, without copies on devices."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 def _tiles(n: int) -> list[tuple[slice]]:
-    """Rows a tile at a time, so that no thread is without."""
+    """Tiles of rows, at least one per thread."""
     size = max(1, min(MAX_TILE_ROWS, -(-n // blas_threads())))
     return [(slice(first, min(n, first + size)),) for first in range(0, n, size)]
 
 
 def product(values: Any, coefficients: Array) -> Array:
-    """A product with a few columns, as NumPy's array."""
+    """A product with a few columns, as a NumPy array."""
     xp = linalg.arrays_of(values)
     return xp.host(xp.matmul(values, xp.asarray(coefficients)))
 
@@ -231,13 +233,13 @@ def nystrom_map(kernel: Kernel, landmarks: Any) -> NystromMap:
 
 
 @dataclass(frozen=True)
-class HeldMap:
-    """Features that were computed before: the rows are the features.
+class HeldMap(FeatureMap):
+    """The map of rows that are features already.
 
     Attributes
     ----------
     base : FeatureMap
-        The map that made them.
+        The map that computed them.
     """
 
     base: FeatureMap
@@ -257,15 +259,6 @@ class HeldMap:
 
     def read(self, X: Any) -> Any:
         return np.ascontiguousarray(X) if linalg.arrays_of(X).on_host else X
-
-    def coefficients(self, W: Array) -> Array:
-        return np.asfortranarray(W)
-
-    def evaluate(self, X: Any, coefficients: Array) -> Array:
-        return product(self.read(X), coefficients)
-
-    def drift(self, W: Array) -> Array:
-        return np.asarray(summation(self.size) * np.linalg.norm(W, axis=0))
 
     def lengths(self, X: Any) -> Array:
         return linalg.arrays_of(X).row_norms(X) * (1.0 + 1e-12)

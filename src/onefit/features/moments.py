@@ -1,33 +1,36 @@
-"""What the squared loss needs of the rows: sums of products of features, fold by fold.
+"""Sums of products of features and targets, fold by fold, for the squared loss.
 
 For the rows of a fold k, with weights s,
 
     G_k = sum s phi phi',    B_k = sum s phi (y, 1)',    T_k = sum s (y, 1)(y, 1)'.
 
-A model trained on some folds needs the sums over these folds and nothing else, and sums of rows add
-up wherever they were taken. The intercept subtracts products of means from G and B; so that this
-costs no digits, constants near their means are subtracted from features and targets, and the
-intercept of the model adds them again.
+A model trained on some folds needs the sums over these folds and nothing else. With an intercept,
+products of means are subtracted from G and B; so that this costs no digits, constants near their
+means are subtracted from features and targets, and added to the intercept of the model again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from onefit import linalg
-from onefit._types import Array, Indices
+from onefit._types import Array
 from onefit.features.maps import FeatureMap
-from onefit.rows.accumulate import Chunk
+from onefit.rows.accumulate import Accumulator, Chunk
 
-__all__ = ["MAX_FEATURE_ELEMENTS", "Centre", "MomentSums", "Moments", "Sums"]
+__all__ = ["MAX_FEATURE_ELEMENTS", "Centre", "MomentSums", "Moments", "Sums", "chunk_rows"]
 
-#: numbers in the features of a chunk
+#: largest number of elements of the features of a chunk
 MAX_FEATURE_ELEMENTS = 2**24
+
+
+def chunk_rows(features: int) -> int:
+    """Rows of a chunk whose features fit into memory."""
+    return max(256, MAX_FEATURE_ELEMENTS // max(1, features))
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,8 @@ class Centre:
 class Sums:
     """Sums over rows: G (lower triangle, column-major), B, T, and the number of rows.
 
-    G and B lie where the rows are. ``terms`` is how many rows were added up in an order that is not
-    known before their sums were.
+    G and B are where the rows are. ``terms`` is the number of rows whose order of addition is not
+    known (onefit.proof.precise.summation).
     """
 
     G: Any = field(repr=False)
@@ -69,7 +72,7 @@ class Sums:
         G, B = xp.zeros((m, m), np.float64), xp.zeros((m, q + 1), np.float64)
         return cls(G.T, B, np.zeros((q + 1, q + 1)))
 
-    def add(self, other: Sums) -> Sums:
+    def __iadd__(self, other: Sums) -> Sums:
         """Become the sum of both."""
         self.G += other.G
         self.B += other.B
@@ -118,12 +121,12 @@ class Moments:
         xp = next((sums.arrays for sums in self.folds.values()), linalg.HOST)
         total, gone = Sums.zero(m, q, xp), set(removed)
         for name in sorted(set(self.folds) - gone):
-            total.add(self.folds[name])
+            total += self.folds[name]
         return total
 
 
 @dataclass(frozen=True)
-class MomentSums:
+class MomentSums(Accumulator[dict[int, Sums], Moments]):
     """The accumulator of the moments.
 
     Parameters
@@ -140,17 +143,19 @@ class MomentSums:
 
     def update(self, state: dict[int, Sums], chunk: Chunk) -> dict[int, Sums]:
         m, xp = self.features.size, linalg.arrays_of(chunk.X)
-        most = min(max(256, MAX_FEATURE_ELEMENTS // max(1, m)), max(1, chunk.row.size))
+        most = min(chunk_rows(m), max(1, chunk.row.size))
         room = np.empty((most, m)) if xp.on_host else None
-        for name, rows in _by_fold(chunk, most):
+        for name, own in chunk.by_fold():
             if name not in state:
                 state[name] = Sums.zero(m, self.centre.y.size, xp)
-            Phi = self.features.apply(xp.rows(chunk.X, rows), room)
-            self._add(state[name], Phi, chunk.Y[rows], chunk.s[rows].astype(np.float64))
+            for first in range(0, own.size, most):
+                rows = own[first : first + most]
+                Phi = self.features.apply(xp.rows(chunk.X, rows), room)
+                self._add(state[name], Phi, chunk.Y[rows], chunk.s[rows].astype(np.float64))
         return state
 
     def _add(self, sums: Sums, Phi: Any, Y: Array, s: Array) -> None:
-        """Some rows of a fold; their features are overwritten."""
+        """Add some rows of a fold; their features are overwritten."""
         xp = linalg.arrays_of(Phi)
         Phi -= xp.asarray(self.centre.phi)
         targets = np.ones((s.size, self.centre.y.size + 1))
@@ -165,22 +170,5 @@ class MomentSums:
         sums.rows += s.size
         sums.terms = max(sums.terms, xp.terms or s.size)
 
-    def merge(self, one: dict[int, Sums], other: dict[int, Sums]) -> dict[int, Sums]:
-        for name, sums in other.items():
-            one[name] = one[name].add(sums) if name in one else sums
-        return one
-
     def finish(self, state: dict[int, Sums]) -> Moments:
         return Moments(state, self.centre)
-
-
-def _by_fold(chunk: Chunk, most: int) -> Iterator[tuple[int, Indices]]:
-    """Rows of positive weight, fold by fold in parts: a chunk may be larger than the features."""
-    order = np.argsort(chunk.fold, kind="stable")
-    order = order[chunk.s[order] > 0]
-    names, starts = np.unique(chunk.fold[order], return_index=True)
-    bounds = [*starts, order.size]
-    for name, (start, stop) in zip(names.tolist(), pairwise(bounds), strict=True):
-        rows = order[start:stop]
-        for first in range(0, rows.size, most):
-            yield name, rows[first : first + most]

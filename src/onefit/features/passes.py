@@ -2,8 +2,7 @@
 
 A model is a column theta = (w, b) (b only with an intercept) that predicts u = psi'theta from
 psi = (phi, 1). Several columns go through one pass, each trained on some of the parts of the rows.
-All of these are accumulators: a pass knows where the models stand, and adds up what is asked
-there.
+Each pass is an accumulator of sums at given columns.
 """
 
 from __future__ import annotations
@@ -18,11 +17,9 @@ from onefit import linalg
 from onefit._types import Array
 from onefit.features.maps import FeatureMap
 from onefit.losses.base import Loss, loss_of
-from onefit.rows.accumulate import Chunk
+from onefit.rows.accumulate import Accumulator, Chunk
 
-__all__ = [
-    "Check", "Checked", "Form", "Pieces", "Products", "Run", "Second", "Slopes", "Sum", "trained",
-]  # fmt: skip
+__all__ = ["Check", "Checked", "Form", "Products", "Run", "Second", "SecondSums", "Slopes"]
 
 #: a function that runs a pass over all rows
 Run = Callable[..., Any]
@@ -30,7 +27,7 @@ Run = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Form:
-    """Quantities shared by the columns of a pass.
+    """Columns of a pass: what they have in common, and the rows that each is trained on.
 
     Attributes
     ----------
@@ -40,12 +37,15 @@ class Form:
     target : int
         The column of Y.
     intercept : bool
+    train : (parts, c) bool array
+        The parts of the rows that each column is trained on.
     """
 
     features: FeatureMap
     loss: Loss
     target: int
     intercept: bool
+    train: Array = field(repr=False)
 
     @property
     def size(self) -> int:
@@ -53,8 +53,8 @@ class Form:
         return self.features.size + int(self.intercept)
 
     def take(self, some: Any) -> Form:
-        """The form of some of the columns."""
-        return replace(self, loss=loss_of(self.loss, some))
+        """Some of the columns."""
+        return replace(self, loss=loss_of(self.loss, some), train=self.train[:, some])
 
     def predictions(self, phi: Any, theta: Array) -> Array:
         """psi'theta, (rows, columns)."""
@@ -71,34 +71,17 @@ class Form:
             out[-1] = v.sum(axis=0)
         return out
 
-    def gradient(self, y: Array, u: Array) -> Array:
-        """Gradient of the loss."""
-        return self.loss.gradient(y, u)
-
     def targets(self, chunk: Chunk) -> Array:
         """A column."""
         return chunk.Y[:, [self.target]].astype(np.float64, copy=False)
 
-
-class Sum:
-    """The accumulator of one array, or of a tuple of arrays."""
-
-    def merge(self, one: Any, other: Any) -> Any:
-        if isinstance(one, tuple):
-            return tuple(a + b for a, b in zip(one, other, strict=True))
-        return one + other
-
-    def finish(self, state: Any) -> Any:
-        return state
-
-
-def trained(train: Array, chunk: Chunk) -> Array:
-    """Weights of the rows for every column, (rows, columns)."""
-    return np.asarray(chunk.s[:, None].astype(np.float64) * train[chunk.fold])
+    def weights(self, chunk: Chunk) -> Array:
+        """Weights of the rows for every column, (rows, columns)."""
+        return np.asarray(chunk.s[:, None].astype(np.float64) * self.train[chunk.fold])
 
 
 @dataclass(frozen=True)
-class Pieces:
+class SecondSums:
     """Sums over the rows of one part: H = sum s d psi psi' (lower), g = sum s psi dV/du.
 
     H is where the rows are.
@@ -109,9 +92,8 @@ class Pieces:
     curved: float
     weight: float
 
-    def plus(self, other: Pieces) -> Pieces:
-        """The sum of both."""
-        return Pieces(
+    def __add__(self, other: SecondSums) -> SecondSums:
+        return SecondSums(
             self.H + other.H,
             self.g + other.g,
             self.curved + other.curved,
@@ -120,30 +102,28 @@ class Pieces:
 
 
 @dataclass(frozen=True)
-class Second:
-    """Gradient and curvature of one model, part by part."""
+class Second(Accumulator[dict[int, SecondSums], dict[int, SecondSums]]):
+    """Gradient and curvature of one model, part by part; whatever it is trained on."""
 
     form: Form
     theta: Array = field(repr=False)
 
-    def init(self) -> dict[int, Pieces]:
+    def init(self) -> dict[int, SecondSums]:
         return {}
 
-    def update(self, state: dict[int, Pieces], chunk: Chunk) -> dict[int, Pieces]:
+    def update(self, state: dict[int, SecondSums], chunk: Chunk) -> dict[int, SecondSums]:
         form, y = self.form, self.form.targets(chunk)
         phi = form.features.read(chunk.X)
         u = form.predictions(phi, self.theta[:, None])
         s = chunk.s.astype(np.float64)[:, None]
-        g, d = s * form.gradient(y, u), s * form.loss.curvature(y, u)
-        for name in np.unique(chunk.fold).tolist():
-            some = np.flatnonzero((chunk.fold == name) & (chunk.s > 0))
-            if some.size:
-                own = linalg.arrays_of(phi).rows(phi, some)
-                piece = self._piece(own, g[some], d[some], float(s[some].sum()))
-                state[name] = state[name].plus(piece) if name in state else piece
+        g, d = s * form.loss.gradient(y, u), s * form.loss.curvature(y, u)
+        for name, some in chunk.by_fold():
+            own = linalg.arrays_of(phi).rows(phi, some)
+            sums = self._sums(own, g[some], d[some], float(s[some].sum()))
+            state[name] = state[name] + sums if name in state else sums
         return state
 
-    def _piece(self, phi: Any, g: Array, d: Array, weight: float) -> Pieces:
+    def _sums(self, phi: Any, g: Array, d: Array, weight: float) -> SecondSums:
         xp, bent = linalg.arrays_of(phi), np.flatnonzero(d[:, 0] > 0)
         psi = xp.empty((bent.size, self.form.size), np.float64)
         psi[:, : self.form.features.size] = xp.rows(phi, bent)
@@ -152,31 +132,16 @@ class Second:
         psi *= xp.asarray(np.sqrt(d[bent]))
         H = xp.zeros((self.form.size, self.form.size), np.float64).T
         xp.add_gram(H, psi.T)
-        return Pieces(H, self.form.adjoint(phi, g)[:, 0], float(d.sum()), weight)
-
-    def merge(self, one: dict[int, Pieces], other: dict[int, Pieces]) -> dict[int, Pieces]:
-        for name, piece in other.items():
-            one[name] = one[name].plus(piece) if name in one else piece
-        return one
-
-    def finish(self, state: dict[int, Pieces]) -> dict[int, Pieces]:
-        return state
+        return SecondSums(H, self.form.adjoint(phi, g)[:, 0], float(d.sum()), weight)
 
 
 @dataclass(frozen=True)
-class Products(Sum):
-    """sum s d psi psi'v for a step v of every column, d at theta.
-
-    Attributes
-    ----------
-    theta, step : (size, c) arrays
-    train : (parts, c) bool array
-    """
+class Products(Accumulator[Array, Array]):
+    """sum s d psi psi'v for a step v of every column, d at theta; both (size, c)."""
 
     form: Form
     theta: Array = field(repr=False)
     step: Array = field(repr=False)
-    train: Array = field(repr=False)
 
     def init(self) -> Array:
         return np.zeros_like(self.theta)
@@ -186,18 +151,17 @@ class Products(Sum):
         phi = form.features.read(chunk.X)
         both = form.predictions(phi, np.concatenate([self.theta, self.step], axis=1))
         d = form.loss.curvature(form.targets(chunk), both[:, :c])
-        state += form.adjoint(phi, trained(self.train, chunk) * d * both[:, c:])
+        state += form.adjoint(phi, form.weights(chunk) * d * both[:, c:])
         return state
 
 
 @dataclass(frozen=True)
-class Slopes(Sum):
+class Slopes(Accumulator[Array, Array]):
     """sum s (psi'v) dV/du at theta + t v, (T, c), for a step v of every column and its t (T, c)."""
 
     form: Form
     theta: Array = field(repr=False)
     step: Array = field(repr=False)
-    train: Array = field(repr=False)
     ts: Array
 
     def init(self) -> Array:
@@ -208,9 +172,9 @@ class Slopes(Sum):
         phi, y = form.features.read(chunk.X), form.targets(chunk)
         both = form.predictions(phi, np.concatenate([self.theta, self.step], axis=1))
         u, du = both[:, :c], both[:, c:]
-        moving = trained(self.train, chunk) * du
+        moving = form.weights(chunk) * du
         for i, t in enumerate(self.ts):
-            state[i] += linalg.dots(moving, form.gradient(y, u + t * du))
+            state[i] += linalg.dots(moving, form.loss.gradient(y, u + t * du))
         return state
 
 
@@ -223,7 +187,7 @@ class Checked:
     g : (size, c) array
         sum s psi dV/du.
     size : (c,) array
-        sum s |phi| |dV/du|, what the rounding of the gradient is a part of.
+        sum s |phi| |dV/du|, of which the rounding of the gradient is a share.
     pull : (c,) array
         sum s |dV/du|.
     squares, weight, curved : (c,) arrays
@@ -233,7 +197,7 @@ class Checked:
     longest : float
         The largest |phi|.
     rows, terms : int
-        All of them, and how many were added up in an order that is not known before their sums.
+        Number of rows, and of those whose order of addition is not known.
     """
 
     g: Array = field(repr=False)
@@ -250,12 +214,11 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(Accumulator[tuple[Any, ...], Checked]):
     """The accumulator of the parts of a certificate."""
 
     form: Form
     theta: Array = field(repr=False)
-    train: Array = field(repr=False)
     betas: Array
 
     def init(self) -> tuple[Any, ...]:
@@ -266,12 +229,14 @@ class Check:
 
     def update(self, state: tuple[Any, ...], chunk: Chunk) -> tuple[Any, ...]:
         form, y = self.form, self.form.targets(chunk)
-        phi, s = form.features.read(chunk.X), trained(self.train, chunk)
+        phi, s = form.features.read(chunk.X), form.weights(chunk)
         u, lengths = form.predictions(phi, self.theta), form.features.lengths(chunk.X)
-        pull = s * form.gradient(y, u)
+        pull = s * form.loss.gradient(y, u)
         sizes = np.abs(pull)
         below, above = (
-            np.array([linalg.dots(s, form.gradient(y, u + sign * beta)) for beta in self.betas])
+            np.array(
+                [linalg.dots(s, form.loss.gradient(y, u + sign * beta)) for beta in self.betas]
+            )
             for sign in (-1.0, 1.0)
         )
         longest, terms = float(lengths.max(initial=0.0)), linalg.arrays_of(phi).terms
@@ -284,7 +249,7 @@ class Check:
         return self.merge(state, found)
 
     def merge(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-        sums = tuple(a + b for a, b in zip(one[:8], other[:8], strict=True))
+        sums = super().merge(one[:8], other[:8])
         return (*sums, max(one[8], other[8]), one[9] + other[9], max(one[10], other[10]))
 
     def finish(self, state: tuple[Any, ...]) -> Checked:

@@ -10,8 +10,8 @@ dropped, A and r are taken in the coordinates of the functions that remain. One 
 tridiagonal form or on a device to its eigenvectors, serves all lambdas (onefit.linalg.reduced). A
 is where the rows are; what has a column per lambda and target is NumPy's.
 
-**Certificate.** Let rho = r - (A + Lambda) w be what the computed w leaves, and let rounding have
-taken A and r by no more than dA and dr from the sums they stand for. Then
+**Certificate.** Let rho = r - (A + Lambda) w be the residual of the computed w, and let dA and dr
+bound the rounding of A and r. Then
 
     ||w - w*|| <= (||rho|| + ||dA w|| + ||dr||) / Lambda,
     |u(x) - u*(x)| <= ||phi(x) - gbar|| ||w - w*||,
@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array
-from onefit.features.moments import Centre, Moments, Sums
+from onefit.features.moments import Moments
 from onefit.proof.precise import EPSILON, summation
 
 __all__ = ["Ridge", "RidgeModels"]
@@ -48,9 +48,9 @@ class RidgeModels:
     off : (L, q) array
         Bounds on ||w - w*||, infinite where no bound is known.
     far : float
-        A bound on the length of the mean of the features, which b is made of.
+        A bound on the length of the mean of the features, from which b is computed.
     reasons : list of str
-        Why there is no model, empty where there is one.
+        For each lambda the reason why there is no model; empty if there is one.
     """
 
     W: Array = field(repr=False)
@@ -60,34 +60,36 @@ class RidgeModels:
     reasons: list[str]
 
     def errors(self, longest: float, drift: Array) -> Array:
-        """Bounds (L, q) on the errors of predictions at rows with features no longer than this."""
+        """Bounds (L, q) on the errors of predictions at rows with |phi| of at most ``longest``."""
         error = (longest + self.far) * self.off + longest * drift.reshape(self.b.shape)
         return np.asarray(error + 4.0 * EPSILON * np.abs(self.b))
 
 
 class Ridge:
-    """Quantities shared by the models of one training part.
+    """Quantities shared by the models of one training part at all lambdas.
 
     Parameters
     ----------
-    sums : Sums
-        Of the rows trained on; overwritten.
-    centre : Centre
+    moments : Moments
+    removed : iterable of int
+        The parts of the rows that are not trained on.
     fit_intercept : bool
     scaling : {"mean", "total"}
-    complement : Complement, Basis or None
-        The functions of the landmarks that are kept.
+    lost : (m, d) array
+        Columns that span the functions that may not be used.
     """
 
     def __init__(
         self,
-        sums: Sums,
-        centre: Centre,
+        moments: Moments,
+        removed: Iterable[int],
         fit_intercept: bool,
         scaling: str,
-        complement: Any = None,
+        lost: Array,
     ) -> None:
-        self.centre, self.fit_intercept, self.complement = centre, fit_intercept, complement
+        self.centre, self.fit_intercept = moments.centre, fit_intercept
+        sums = moments.without(removed)
+        self.complement: Any = sums.arrays.complement(lost) if lost.shape[1] else None
         self.weight = sums.weight if scaling == "mean" else 1.0
         self.means, self.arrays = sums.means, sums.arrays
         self.roots = np.sqrt(np.maximum(self.arrays.diagonal(sums.G), 0.0))
@@ -95,31 +97,20 @@ class Ridge:
         self.spread = np.sqrt(np.diag(sums.T)[:-1])
         A, r = sums.centred(fit_intercept)
         A = self.arrays.mirrored(A)
-        if complement is not None:
-            A = complement.congruent(A)
-            r = complement.coordinates(r)
+        if self.complement is not None:
+            A = self.complement.congruent(A)
+            r = self.complement.coordinates(r)
         self.A, self.r = A, r
-        self.reduced = self.arrays.reduced(self.arrays.fortran_copy(A))
-
-    @classmethod
-    def without(
-        cls,
-        moments: Moments,
-        removed: Iterable[int],
-        fit_intercept: bool,
-        scaling: str,
-        lost: Array,
-    ) -> Ridge:
-        """The model without some parts, and without the functions that ``lost`` (m, d) spans."""
-        sums = moments.without(removed)
-        complement = sums.arrays.complement(lost) if lost.shape[1] else None
-        return cls(sums, moments.centre, fit_intercept, scaling, complement)
+        # nothing to reduce where every landmark is dropped
+        self.reduced = self.arrays.reduced(self.arrays.fortran_copy(A)) if A.shape[0] else None
 
     def models(self, lams: Array) -> RidgeModels:
         """The models at every lambda."""
         m, q, L = self.centre.phi.size, self.r.shape[1], lams.size
         ridges = lams * self.weight
-        V, found = self.reduced.solve(ridges, self.r)
+        V, found = self.arrays.zeros((0, L * q), np.float64), np.ones(L, dtype=bool)
+        if self.reduced is not None:
+            V, found = self.reduced.solve(ridges, self.r)
         reasons = ["" if ok else _below(lam) for lam, ok in zip(lams, found, strict=True)]
         W = V if self.complement is None else self.complement.vectors(V)
         W = self.arrays.host(W).reshape(m, L, q)
@@ -146,4 +137,4 @@ class Ridge:
 
 def _below(lam: float) -> str:
     """The reason why there is no model."""
-    return f"lam={lam:g} is below the rounding of the sums that its model is made of; raise lam"
+    return f"lam={lam:g} is below the rounding of the sums over the rows; raise lam"

@@ -1,8 +1,8 @@
-"""Held-out scores as sums over rows: every row is predicted by the models that did not see it.
+"""Held-out scores as sums over rows: every row is predicted by the models without its fold.
 
 A metric that is a function of means over the test rows of a split (:class:`onefit.scoring.Metric`)
-needs no held-out value to be kept, nor does its interval: the sums of the statistic, and of its
-least and largest value that the bounds of the held-out values allow, are enough.
+and its interval need no held-out values: the sums of the statistic, and of its least and largest
+value within the bounds of the held-out values, are enough.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array
 from onefit.features.maps import FeatureMap
-from onefit.rows.accumulate import Chunk
+from onefit.rows.accumulate import Accumulator, Chunk
 from onefit.rows.survey import Surveyed
 from onefit.scoring import Metric, RowSums
 from onefit.spec.coding import class_codes
@@ -25,7 +25,7 @@ __all__ = ["Scores", "finished", "of_models"]
 
 
 @dataclass(frozen=True)
-class Scores:
+class Scores(Accumulator[tuple[RowSums, ...], tuple[RowSums, ...]]):
     """The accumulator of the row sums of some metrics, each over the test rows of every fold.
 
     The sums of a metric have axes (3, k, L, c): of the statistic, its least and largest value; the
@@ -62,8 +62,7 @@ class Scores:
         )
 
     def update(self, state: tuple[RowSums, ...], chunk: Chunk) -> tuple[RowSums, ...]:
-        for k in np.unique(chunk.fold).tolist():
-            own = np.flatnonzero((chunk.fold == k) & (chunk.s > 0.0))
+        for k, own in chunk.by_fold():
             X = linalg.arrays_of(chunk.X).rows(chunk.X, own)
             u = self.features.evaluate(X, self._coefficients[k]).reshape(-1, *self.b.shape[1:])
             u = np.moveaxis(np.asarray(u, dtype=np.float64) + self.b[k], 1, 0)
@@ -90,12 +89,6 @@ class Scores:
     def _coefficients(self) -> list[Array]:
         """The factors of products with features, fold by fold."""
         return [self.features.coefficients(W.reshape(W.shape[0], -1)) for W in self.W]
-
-    def merge(self, one: tuple[RowSums, ...], other: tuple[RowSums, ...]) -> tuple[RowSums, ...]:
-        return tuple(a + b for a, b in zip(one, other, strict=True))
-
-    def finish(self, state: tuple[RowSums, ...]) -> tuple[RowSums, ...]:
-        return state
 
 
 def _over_rows(values: Array) -> Array:

@@ -20,113 +20,100 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.features.bound import Certificate, certify
-from onefit.features.hessian import HessianFactor, PrimalColumns, penalty, total
+from onefit.features.hessian import HessianFactor, PrimalColumns, total
 from onefit.features.lines import recentre, step_lengths
-from onefit.features.newton import MAX_PRIMAL_STEPS, MAX_STEPS_WITHOUT_GAIN, minimise_one
-from onefit.features.passes import Check, Form, Pieces, Products, Run
+from onefit.features.newton import (
+    MAX_PRIMAL_STEPS,
+    MAX_STEPS_WITHOUT_GAIN,
+    Minimum,
+    minimise_one,
+)
+from onefit.features.passes import Check, Products
 from onefit.proof.certificate import EXACT_TOLERANCE
 
 __all__ = ["limits", "refine", "solve_splits"]
 
-#: steps of conjugate gradients, and what these leave
+#: largest number of steps of conjugate gradients, and the relative residual at which they stop
 MAX_PRIMAL_CG_STEPS, PRIMAL_CG_RESIDUAL = 40, 1e-4
 
 
 def solve_splits(
-    form: Form,
-    full: tuple[Array, dict[int, Pieces]],
-    columns: PrimalColumns,
-    run: Run,
-    scale: float,
-    longest: Array,
-    refined: bool,
-    own: bool = False,
+    columns: PrimalColumns, full: Minimum, refined: bool, own: bool = False
 ) -> tuple[Array, Certificate, Array]:
     """Models of all columns, how far they are from their minimisers, and their steps.
 
-    ``full`` is the model of all rows with its sums, ``longest`` the largest |phi| of the rows
-    that a column predicts; without ``refined`` there is one step. ``own``: each column has a loss
-    of its own.
+    ``full`` is the model of all rows; without ``refined`` there is one step. ``own``: each column
+    has a loss of its own.
     """
-    found, factors = limits(form, *full, columns, run, scale, own)
+    found, factors = limits(columns, full, own)
     if refined:
-        aim = 0.5 * EXACT_TOLERANCE * scale
-        return refine(form, found, columns, factors, run, scale, longest, aim)
-    bound = certify(form, found, columns, factors, run, scale)
+        return refine(columns, found, factors)
+    bound = certify(columns, found, factors)
     return found, bound, np.ones(columns.ridge.size, dtype=np.intp)
 
 
 def limits(
-    form: Form,
-    theta: Array,
-    pieces: dict[int, Pieces],
-    columns: PrimalColumns,
-    run: Run,
-    scale: float,
-    own: bool = False,
+    columns: PrimalColumns, full: Minimum, own: bool = False
 ) -> tuple[Array, list[HessianFactor]]:
     """One Newton step of every column from the model of all rows; and its factors.
 
     Where each column has a loss of its own, its gradient takes a pass more, and its curvature is
     that of the loss of all rows.
     """
+    form, theta = columns.form, full.theta
     found, factors = np.empty((form.size, columns.ridge.size)), []
     if own:
         at = np.repeat(theta[:, None], columns.ridge.size, axis=1)
-        gradient = run(Check(form, at, columns.train, np.empty(0))).g
-    for c, ridge in enumerate(columns.ridge):
-        piece = total(pieces, columns.train[:, c])
-        factor = HessianFactor(form.take([c]), piece, float(ridge), columns.lost[c])
-        g = gradient[:, c] if own else piece.g
-        pull = g + penalty(form, columns.ridge[[c]])[:, 0] * theta
+        gradient = columns.run(Check(form, at, np.empty(0))).g
+    for c in range(columns.ridge.size):
+        column, sums = columns.take(np.array([c])), total(full.parts, form.train[:, c])
+        factor = HessianFactor(column, sums)
+        g = gradient[:, c] if own else sums.g
+        pull = g + column.penalty[:, 0] * theta
         right = factor.times(theta[:, None]) - pull[:, None]
         found[:, [c]] = factor.solve(right)
         factors.append(factor)
-    flat = np.flatnonzero([factor.flat for factor in factors])
-    if flat.size:
-        some = form.take(flat), found[:, flat], columns.train[:, flat]
-        found[-1, flat] += recentre(*some, run, scale)
+    found[-1] += _recentred(columns, found, factors)
     return found, factors
 
 
 def refine(
-    form: Form,
-    theta: Array,
-    columns: PrimalColumns,
-    factors: list[HessianFactor],
-    run: Run,
-    scale: float,
-    longest: Array,
-    wanted: float,
+    columns: PrimalColumns, theta: Array, factors: list[HessianFactor]
 ) -> tuple[Array, Certificate, Array]:
-    """Newton steps of all columns until their bounds are as wanted, or no longer fall.
+    """Newton steps of all columns until their bounds are exact, or no longer fall.
 
     Columns that do not converge with the factors of the model of all rows continue with factors
     of their own. Returns the columns, their certificate and the steps that each took.
     """
-    state = _Refined(theta, certify(form, theta, columns, factors, run, scale), longest)
+    wanted = 0.5 * EXACT_TOLERANCE * columns.scale
+    state = _Refined(theta, certify(columns, theta, factors), columns.longest)
     for _ in range(MAX_PRIMAL_STEPS):
         on = np.flatnonzero((state.best > wanted) & (state.waited < MAX_STEPS_WITHOUT_GAIN))
         if on.size == 0:
             break
         part, own, at = columns.take(on), [factors[i] for i in on], state.theta[:, on]
-        mine = form.take(on)
-        move = _newton(mine, at, part, own, run, state.found.gradient[:, on])
-        at = at + move * step_lengths(mine, part, run, at, move)
-        flat = np.flatnonzero([one.flat for one in own])
-        if flat.size:
-            at[-1, flat] += recentre(mine.take(flat), at[:, flat], part.train[:, flat], run, scale)
-        state.put(on, at, certify(mine, at, part, own, run, scale), 1)
-    for c in np.flatnonzero(state.best > wanted):
-        one, mine = columns.take(np.array([c])), form.take([c])
-        end = minimise_one(mine, one, run, state.kept[:, c], scale, float(longest[c]))
-        new = certify(mine, end.theta[:, None], one, [end.factor], run, scale)
-        state.put(np.array([c]), end.theta[:, None], new, end.steps)
+        move = _newton(part, at, own, state.found.gradient[:, on])
+        at = at + move * step_lengths(part, at, move)
+        at[-1] += _recentred(part, at, own)
+        state.put(on, at, certify(part, at, own), 1)
+    for c in np.flatnonzero(state.best > wanted)[:, None]:
+        column = columns.take(c)
+        end = minimise_one(column, state.kept[:, c[0]])
+        at = end.theta[:, None]
+        state.put(c, at, certify(column, at, [end.factor]), end.steps)
     return state.kept, state.found, state.steps
 
 
+def _recentred(columns: PrimalColumns, theta: Array, factors: list[HessianFactor]) -> Array:
+    """Shifts of the intercepts of columns that are flat in them, zero for the others."""
+    shifts, flat = np.zeros(theta.shape[1]), np.flatnonzero([one.flat for one in factors])
+    if flat.size:
+        shifts[flat] = recentre(columns.take(flat), theta[:, flat])
+    return shifts
+
+
 class _Refined:
-    """Columns on their way: where each is, and the best place it has been."""
+    """The present and the best model of each column, with bounds and steps."""
 
     def __init__(self, theta: Array, found: Certificate, longest: Array) -> None:
         self.theta, self.kept, self.found, self.longest = theta, theta.copy(), found, longest
@@ -135,7 +122,7 @@ class _Refined:
         self.waited = np.zeros(longest.size, dtype=np.intp)
 
     def put(self, some: Indices, theta: Array, new: Certificate, steps: int) -> None:
-        """The present state of some columns, and their number of steps."""
+        """Set the present models of some columns, after a number of steps."""
         bounds, sizes = new.at(self.longest[some], 0.0), _sizes(new)
         gained = (bounds < 0.5 * self.best[some]) | (sizes < 0.5 * self.sizes[some])
         self.waited[some] = np.where(gained, 0, self.waited[some] + 1)
@@ -155,27 +142,22 @@ def _sizes(found: Certificate) -> Array:
 
 
 def _newton(
-    form: Form,
-    theta: Array,
-    columns: PrimalColumns,
-    factors: list[HessianFactor],
-    run: Run,
-    gradient: Array,
+    columns: PrimalColumns, theta: Array, factors: list[HessianFactor], gradient: Array
 ) -> Array:
     """Newton's steps, by conjugate gradients with a product a pass for all columns."""
 
     def precondition(r: Array) -> Array:
         return np.concatenate([one.solve(r[:, [c]]) for c, one in enumerate(factors)], axis=1)
 
-    ridges = penalty(form, columns.ridge)
     # a loss that is flat in b would make the system singular
-    ridges = np.where(ridges == 0.0, [one.floor for one in factors], ridges)
+    penalty = columns.penalty
+    ridges = np.where(penalty == 0.0, [one.floor for one in factors], penalty)
     x, r = np.zeros_like(gradient), -gradient
     z = precondition(r)
     p, energy = z.copy(), linalg.dots(r, z)
     first = energy.copy()
     for _ in range(MAX_PRIMAL_CG_STEPS):
-        bent: Array = run(Products(form, theta, p, columns.train))
+        bent: Array = columns.run(Products(columns.form, theta, p))
         Hp = bent + ridges * p
         bend = linalg.dots(p, Hp)
         alpha = np.where(bend > 0.0, energy / np.where(bend > 0.0, bend, 1.0), 0.0)

@@ -1,16 +1,16 @@
-"""Models of some splits and of all rows in feature space, wherever the rows lie.
+"""Models of some splits and of all rows in feature space, in memory or streamed.
 
-Rows are known by their part alone: the folds of streamed rows (onefit.features.fold_models), or
-what the splits of rows in memory have in common (onefit.features.parts). Sums over a part come from
-passes. For the squared loss the moments of one pass are all there is to know; for another loss one
-model of all rows comes first, at a target and lambda, whose last pass leaves gradient and curvature
-part by part, and from these every split takes its steps (onefit.features.side_by_side).
+The rows are divided into parts: the folds of streamed rows (onefit.features.hashed), or the parts
+from which the splits of rows in memory are put together (onefit.features.parts). For the squared
+loss the moments of every part, from one pass, are enough. For another loss the model of all rows
+comes first, at a target and lambda; its last pass has gradient and curvature part by part, from
+which every split takes its steps (onefit.features.side_by_side).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -36,9 +36,9 @@ class SplitProblem:
     Attributes
     ----------
     features : FeatureMap
-        Of the chunks that ``run`` gives.
+        Of the chunks of ``run``.
     loss : Loss
-        That of all rows together.
+        That of all rows.
     fit_intercept : bool
     scaling : {"mean", "total"}
     scale : (q,) array
@@ -58,7 +58,7 @@ class SplitProblem:
     run : callable
         Makes a pass over all rows.
     own_loss : callable or None
-        From a target to the losses of the splits, where each has another.
+        From a target to the losses of the splits, if they differ, or None.
     """
 
     features: FeatureMap
@@ -75,42 +75,31 @@ class SplitProblem:
     run: Run = field(repr=False)
     own_loss: Callable[[int], Loss | None] = field(repr=False, default=lambda target: None)
 
-    def form(self, target: int) -> Form:
-        """Quantities shared by the columns of a target."""
-        return Form(self.features, loss_of(self.loss, [target]), target, self.fit_intercept)
-
-    def ridge(self, lam: float, weights: Array) -> Array:
-        """Lambda of training rows with these total weights."""
-        return np.asarray(lam * weights if self.scaling == "mean" else np.full(weights.shape, lam))
-
     def squared(
         self, moments: Moments, lams: Array, split: int | None = None
     ) -> tuple[RidgeModels, Array]:
-        """Least squares at every lambda, of a split or of all rows, and bounds on what it predicts.
+        """Least squares of a split or of all rows at every lambda, and bounds on its predictions.
 
-        The bounds (L, q) are for the rows that the split tests; for all rows without a split.
+        The bounds (L, q) are for the test rows of the split, or for all rows.
         """
-        removed, lost = np.empty(0, dtype=np.intp), np.empty((self.features.size, 0))
+        removed, lost = np.empty(0, dtype=np.intp), self._no_functions
         longest = self.farthest
         if split is not None:
             removed, lost = np.flatnonzero(~self.train[:, split]), self.lost(split)
             longest = float(self.longest[split])
-        form = self.fit_intercept, self.scaling
-        found = Ridge.without(moments, removed.tolist(), *form, lost).models(lams)
+        ridge = Ridge(moments, removed.tolist(), self.fit_intercept, self.scaling, lost)
+        found = ridge.models(lams)
         drift = self.features.drift(np.asfortranarray(found.W.reshape(found.W.shape[0], -1)))
         return found, found.errors(longest, drift)
 
     def whole(self, lam: float, target: int, start: Array | None = None) -> Minimum:
         """The model of all rows, with its sums part by part."""
-        scale = float(self.scale[target])
-        columns = self._whole_columns(lam)
-        return minimise_one(self.form(target), columns, self.run, start, scale, self.farthest)
+        return minimise_one(self._all_rows(lam, target), start)
 
     def error(self, lam: float, target: int, full: Minimum) -> tuple[float, str]:
-        """A bound on the error of a model of all rows for any of them, and why it is no minimum."""
-        form, scale = self.form(target), float(self.scale[target])
-        at, columns = full.theta[:, None], self._whole_columns(lam)
-        found = certify(form, at, columns, [None], self.run, scale)
+        """A bound on the errors of the model of all rows, and why it did not converge if so."""
+        column, scale = self._all_rows(lam, target), float(self.scale[target])
+        found = certify(column, full.theta[:, None], [full.factor])
         error = float(found.at(self.farthest, 0.0)[0])
         if full.converged or error <= EXACT_TOLERANCE * scale:
             return error, ""
@@ -119,27 +108,46 @@ class SplitProblem:
     def splits(
         self, lam: float, target: int, full: Minimum, refined: bool
     ) -> tuple[Array, Array, Array]:
-        """Models (size, k) of the splits, bounds (k,) on what they predict, and their steps.
+        """Models (size, k) of the splits, bounds (k,) on their predictions, and their steps.
 
-        ``refined`` splits take steps until they are exact, others one.
+        Splits take one step, or steps until they are exact if ``refined``.
         """
-        form, own, scale = self.form(target), self.own_loss(target), float(self.scale[target])
+        lost = [self.lost(split) for split in range(self.weights.size)]
+        columns = self._columns(lam, target, self.train, self.weights, lost, self.longest)
+        own = self.own_loss(target)
         if own is not None:
-            form = replace(form, loss=own)
-        pad = (0, int(self.fit_intercept)), (0, 0)
-        lost = [np.pad(self.lost(split), pad) for split in range(self.weights.size)]
-        columns = PrimalColumns(self.train, self.ridge(lam, self.weights), lost)
-        at, far = (full.theta, full.pieces), self.longest
-        theta, bound, steps = solve_splits(
-            form, at, columns, self.run, scale, far, refined, own is not None
-        )
-        return theta, bound.at(far, 0.0), steps
+            columns = columns.eased(own)
+        theta, bound, steps = solve_splits(columns, full, refined, own is not None)
+        return theta, bound.at(self.longest, 0.0), steps
 
-    def _whole_columns(self, lam: float) -> PrimalColumns:
+    def _all_rows(self, lam: float, target: int) -> PrimalColumns:
         """The column of all rows."""
-        nothing = [np.empty((self.features.size + int(self.fit_intercept), 0))]
-        ridge = self.ridge(lam, np.array([self.weight]))
-        return PrimalColumns(np.ones((self.train.shape[0], 1), dtype=bool), ridge, nothing)
+        every, nothing = np.ones((self.train.shape[0], 1), dtype=bool), self._no_functions
+        weight, farthest = np.array([self.weight]), np.array([self.farthest])
+        return self._columns(lam, target, every, weight, [nothing], farthest)
+
+    def _columns(
+        self,
+        lam: float,
+        target: int,
+        train: Array,
+        weights: Array,
+        lost: list[Array],
+        longest: Array,
+    ) -> PrimalColumns:
+        loss = loss_of(self.loss, [target])
+        return PrimalColumns(
+            form=Form(self.features, loss, target, self.fit_intercept, train),
+            ridge=lam * weights if self.scaling == "mean" else np.full(weights.shape, lam),
+            lost=[np.pad(one, ((0, int(self.fit_intercept)), (0, 0))) for one in lost],
+            longest=longest,
+            scale=float(self.scale[target]),
+            run=self.run,
+        )
+
+    @property
+    def _no_functions(self) -> Array:
+        return np.empty((self.features.size, 0))
 
 
 def _not_converged(loss: object, lam: float, steps: int, error: float, scale: float) -> str:

@@ -1,8 +1,8 @@
-"""Held-out values of one model, row by row, where there is room for a few numbers per row.
+"""Held-out values of one model, row by row, if a few numbers per row fit into memory.
 
-Scores need sums only (onefit.features.scores). What is made of single rows, out-of-fold predictions
-and all that follows from them, takes one more pass, after the winner is known: every row is
-predicted by the model of its fold, and number, target, weight, fold and value come back.
+Scores need sums only (onefit.features.scores). Out-of-fold predictions need one more pass, after
+the winner is known: the model without its fold predicts every row, and its number, target, weight,
+fold and value are kept.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from onefit import linalg
 from onefit._types import Array
 from onefit.features.maps import FeatureMap
 from onefit.folds import Folds
-from onefit.rows.accumulate import Chunk
+from onefit.rows.accumulate import Accumulator, Chunk
 
 __all__ = ["MAX_KEPT_ELEMENTS", "Kept", "Values", "numbers"]
 
-#: numbers that are kept of all rows, at most
+#: largest number of elements that are kept of all rows
 MAX_KEPT_ELEMENTS = 2**24
 
 
 def numbers(rows: int, targets: int) -> int:
-    """Number of rows that are kept."""
+    """Number of elements that are kept of all rows."""
     return rows * (2 * targets + 4)
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept of some rows.
+    """Held-out values and targets of some rows.
 
     Attributes
     ----------
@@ -47,13 +47,13 @@ class Kept:
     u: Array = field(repr=False)
 
     def folds(self, k: int) -> Folds:
-        """The splits, rows counted in their order."""
+        """The splits, with rows numbered in their order."""
         test = [np.flatnonzero(self.fold == one) for one in range(k)]
         return Folds.from_removed(self.row.size, test, test, [True] * k)
 
 
 @dataclass(frozen=True)
-class Values:
+class Values(Accumulator[list[Kept], Kept]):
     """The accumulator of held-out values.
 
     Attributes
@@ -83,9 +83,6 @@ class Values:
     def _coefficients(self) -> list[Array]:
         """The factors of products with features, fold by fold."""
         return [self.features.coefficients(W) for W in self.W]
-
-    def merge(self, one: list[Kept], other: list[Kept]) -> list[Kept]:
-        return one + other
 
     def finish(self, state: list[Kept]) -> Kept:
         names = ("row", "fold", "s", "Y", "u")

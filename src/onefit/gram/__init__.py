@@ -1,16 +1,16 @@
-"""Gram operators: the kernel matrix of a problem, whatever form it has.
+"""Gram operators: the kernel matrix of a problem, in one of several forms.
 
 ==========  =======================================================  =========================
 module      what it holds                                            where it is used
 ==========  =======================================================  =========================
 dense       the matrix, in memory                                    up to some 20,000 rows
-tiled       nothing: tiles are computed when a product needs them    more rows than fit
+tiled       nothing: tiles are computed when a product needs them    more rows than memory
 device      tiles on a GPU, or the whole matrix there                rows on a device
 ==========  =======================================================  =========================
 
 Features, K ~ Phi Phi', are the fourth form (``onefit.features.feature_gram.FeatureGram``).
-Callers never ask which form they have: they multiply, read blocks, and check ``held`` where a
-method needs all entries.
+Callers do not depend on the form: they multiply, read blocks, and check ``held`` if a method needs
+all entries.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["DenseGram", "DeviceGram", "Gram", "TiledGram", "as_gram"]
 
 
 def as_gram(K: Any) -> Gram:
-    """A Gram operator for a matrix of NumPy's or of a device; a Gram operator is returned as is.
+    """A Gram operator for a NumPy array or an array on a device; a Gram operator is returned as is.
 
     Examples
     --------

@@ -21,7 +21,7 @@ class Gram(ABC):
     arrays : Arrays
         The array library and device on which blocks are computed.
     terms : int
-        Number of terms that a precise product sums up before it adds their sums.
+        Number of terms that a precise product sums up before it adds these sums.
     sliced : bool
         Whether a precise product is computed from slices (onefit.linalg.slices).
     features : FeatureMap or None
@@ -58,7 +58,7 @@ class Gram(ABC):
     @property
     @abstractmethod
     def matrix(self) -> Any:
-        """The entries, of a matrix that is held; not to be written to."""
+        """The entries of a matrix that is held; must not be written to."""
 
     @abstractmethod
     def hold(self) -> Gram:
@@ -74,15 +74,15 @@ class Gram(ABC):
 
     @abstractmethod
     def block(self, rows: Indices, columns: Indices | None = None) -> Any:
-        """K[rows, columns], or K[rows, rows] without columns; not to be written to."""
+        """K[rows, columns], or K[rows, rows] without columns; must not be written to."""
 
     def columns(self, rows: Indices) -> Any:
         """K[:, rows]."""
         return self.block(np.arange(self.shape[0]), rows)
 
-    @abstractmethod
     def row_sums(self, squared: bool = False) -> Array:
-        """The sum of absolute values, or of squares, of each row; the matrix must be held."""
+        """The sum of absolute values, or of squares, of each row."""
+        return self.hold().row_sums(squared)
 
     @abstractmethod
     def astype(self, dtype: Any) -> Gram:

@@ -15,7 +15,7 @@ __all__ = ["DenseGram"]
 
 #: entries of K that a product reads between two checks for an interrupt by the user
 PANEL_ELEMENTS = 2**27
-#: rows of which absolute values are taken at a time
+#: rows summed up at a time
 BLOCK_ROWS = 512
 
 

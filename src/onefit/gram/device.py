@@ -12,35 +12,35 @@ ones that plain sums in blocks would need.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from onefit._types import Array, Indices
 from onefit.gram.tiled import TiledGram
-from onefit.linalg.arrays import arrays_of
-from onefit.linalg.device import Device, DeviceMemoryError, dtype_name
+from onefit.linalg.arrays import arrays_of, dtype_name
+from onefit.linalg.device import Device, DeviceMemoryError
 from onefit.linalg.slices import leading, power_of_two, top_of, two_sum
 
 __all__ = ["DeviceGram"]
 
 #: rows of the largest and of the smallest tile
 LARGEST_TILE_ROWS, SMALLEST_TILE_ROWS = 16384, 1024
-#: tiles that a device holds at a time, one of them while another is computed
+#: tiles that a device holds at a time
 TILES_IN_MEMORY = 5
 
 
 class DeviceGram(TiledGram):
     """A symmetric matrix on a device, formed tile by tile or held.
 
-    Tiles are as large as the free memory allows, and become smaller where that turns out not to be
-    enough.
+    Tiles are as large as the free memory allows, and become smaller if it is not enough.
 
     Parameters
     ----------
     tile : callable
-        As of :class:`TiledGram`, with arrays of the device.
+        As for :class:`TiledGram`, with arrays of the device.
     diagonal : (n,) NumPy array
     arrays : Device
     """
@@ -58,7 +58,7 @@ class DeviceGram(TiledGram):
 
     @classmethod
     def keeping(cls, matrix: Any) -> DeviceGram:
-        """A matrix that is there already."""
+        """The operator of an array on the device."""
         arrays: Any = arrays_of(matrix)
 
         def tile(rows: Any, columns: Any) -> Any:
@@ -95,22 +95,12 @@ class DeviceGram(TiledGram):
     def columns(self, rows: Indices) -> Any:
         if self._held is not None:
             return self.arrays.columns(self._held, rows)
-        return self._smaller(lambda: self._columns(rows))
+        return self._smaller(partial(super().columns, rows))
 
-    def _columns(self, rows: Indices) -> Any:
-        out = self.arrays.empty((self.shape[0], rows.size), self.dtype)
-        for some in self._slices():
-            out[some, :] = self.tile(some, rows)
-        return out
-
-    def _whole(self) -> Any:
-        out = self.arrays.empty(self.shape, self.dtype)
-        for rows, columns in self._pairs():
-            tile = self._tile(rows, columns)
-            out[rows, columns] = tile
-            if rows != columns:
-                out[columns, rows] = tile.T
-        return out
+    def _each(self, action: Callable[..., None], jobs: Iterable[tuple[Any, ...]]) -> None:
+        """Do all jobs, one after the other: the device is parallel itself."""
+        for job in jobs:
+            action(*job)
 
     def block(self, rows: Indices, columns: Indices | None = None) -> Any:
         if self._held is None:
@@ -124,9 +114,9 @@ class DeviceGram(TiledGram):
         return DeviceGram.keeping(self.arrays.copy(self.block(rows)))
 
     def matmul(self, V: Any, precise: bool = False) -> Any:
-        """K V, by slices if it is to be precise.
+        """K V, by slices for a precise product.
 
-        The result is where V is: a NumPy array is copied to the device and the product back.
+        For a NumPy array V, V is copied to the device and the product back.
         """
         arrays = self.arrays
         if isinstance(V, np.ndarray):
@@ -178,7 +168,7 @@ class DeviceGram(TiledGram):
         return np.concatenate([arrays.host(one) for one in sums])
 
     def _smaller(self, action: Callable[[], Any]) -> Any:
-        """The result of an action, with smaller tiles where the memory is not enough."""
+        """The result of an action, repeated with smaller tiles while memory is not enough."""
         while True:
             try:
                 return action()
@@ -187,10 +177,6 @@ class DeviceGram(TiledGram):
                     raise
             self.tile_rows = max(SMALLEST_TILE_ROWS, self.tile_rows // 2)
             self.arrays.release()
-
-    def _slices(self) -> list[slice]:
-        n = self.shape[0]
-        return [slice(i, min(i + self.tile_rows, n)) for i in range(0, n, self.tile_rows)]
 
 
 def _sides(rows: slice, columns: slice) -> list[tuple[bool, slice, slice]]:

@@ -1,14 +1,13 @@
 """K V without K: a kernel matrix whose tiles are computed, used and discarded.
 
-An iteration needs nothing of a kernel matrix but its products. Where K does not fit into memory, it
-is formed again for each of them, tile by tile on and above the diagonal, with one thread per core;
-everything else takes n rows times the columns of V.
+An iteration needs only products with a kernel matrix. If K does not fit into memory, it is formed
+again for each product, tile by tile on and above the diagonal, with one thread per core; everything
+else needs memory for n rows times the columns of V.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from threading import Lock
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ class TiledGram(Gram):
     diagonal : (n,) array
     """
 
-    terms = TILE_ROWS
+    terms = tile_rows = TILE_ROWS
 
     def __init__(self, tile: Callable[[Any, Any], Any], diagonal: Array) -> None:
         self.tile, self._diagonal = tile, diagonal
@@ -54,7 +53,10 @@ class TiledGram(Gram):
 
     def hold(self) -> Gram:
         """The whole matrix, formed once."""
-        out = np.empty(self.shape, dtype=self.dtype)
+        return DenseGram(self._whole())
+
+    def _whole(self) -> Any:
+        out = self.arrays.empty(self.shape, self.dtype)
 
         def fill(rows: slice, columns: slice) -> None:
             tile = self._tile(rows, columns)
@@ -62,41 +64,45 @@ class TiledGram(Gram):
             if rows != columns:
                 out[columns, rows] = tile.T
 
-        each(fill, self._pairs())
-        return DenseGram(out)
+        self._each(fill, self._pairs())
+        return out
+
+    def _each(self, action: Callable[..., None], jobs: Iterable[tuple[Any, ...]]) -> None:
+        """Do all jobs, in threads."""
+        each(action, jobs)
 
     def matmul(self, V: Array, precise: bool = False) -> Array:
-        """K V; a tile's terms are summed up before their sums are, which is precise."""
-        out, lock = np.zeros(V.shape, dtype=np.result_type(self.dtype, V.dtype)), Lock()
+        """K V; a tile's terms are summed up before their sums are, which is precise.
+
+        The order of the sums is that of the tiles, however many threads compute them.
+        """
+        out = np.zeros(V.shape, dtype=np.result_type(self.dtype, V.dtype))
         if not V.any():
             return out
 
-        def add(rows: slice, columns: slice) -> None:
+        def products(rows: slice, columns: slice) -> list[tuple[slice, Array]]:
             tile = self._tile(rows, columns).astype(out.dtype, copy=False)
-            right = tile @ V[columns]
-            left = tile.T @ V[rows] if rows != columns else None
-            with lock:
-                out[rows] += right
-                if left is not None:
-                    out[columns] += left
+            found = [(rows, tile @ V[columns])]
+            return found if rows == columns else [*found, (columns, tile.T @ V[rows])]
 
-        each(add, self._pairs())
+        def add(found: list[tuple[slice, Array]]) -> None:
+            for rows, product in found:
+                out[rows] += product
+
+        each(products, self._pairs(), add)
         return out
 
     def block(self, rows: Indices, columns: Indices | None = None) -> Any:
         return self.tile(rows, columns)
 
     def columns(self, rows: Indices) -> Any:
-        out = np.empty((self.shape[0], rows.size), dtype=self.dtype)
+        out = self.arrays.empty((self.shape[0], rows.size), self.dtype)
 
         def fill(some: slice) -> None:
-            out[some] = self.tile(some, rows)
+            out[some, :] = self.tile(some, rows)
 
-        each(fill, [(some,) for some in self._slices()])
+        self._each(fill, [(some,) for some in self._slices()])
         return out
-
-    def row_sums(self, squared: bool = False) -> Array:
-        return self.hold().row_sums(squared)
 
     def astype(self, dtype: Any) -> TiledGram:
         tile, diagonal = self.tile, self._diagonal
@@ -110,7 +116,7 @@ class TiledGram(Gram):
 
     def _slices(self) -> list[slice]:
         n = self.shape[0]
-        return [slice(i, min(i + TILE_ROWS, n)) for i in range(0, n, TILE_ROWS)]
+        return [slice(i, min(i + self.tile_rows, n)) for i in range(0, n, self.tile_rows)]
 
     def _pairs(self) -> Iterator[tuple[slice, slice]]:
         """Tiles on and above the diagonal."""

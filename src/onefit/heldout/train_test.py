@@ -141,9 +141,9 @@ def _by_shifts(path: HeldOutPath, problem: Problem) -> None:
     targets = np.asfortranarray(root[:, None] * inner.Y)
     ridges = np.array([inner.ridge(lam) for lam in path.lams])
     matrix = scaled_matrix(inner.K, root)
-    solved = solve_shifted(matrix, root, targets, inner.fit_intercept, ridges)
-    L, n, q = solved.x.shape
-    a = np.asfortranarray((root[:, None] * solved.x).transpose(1, 0, 2).reshape(n, L * q))
+    x, rounded, shift, norm = solve_shifted(matrix, root, targets, inner.fit_intercept, ridges)
+    L, n, q = x.shape
+    a = np.asfortranarray((root[:, None] * x).transpose(1, 0, 2).reshape(n, L * q))
     across = problem.K.hold().matrix[np.ix_(test, train)]
     u = linalg.matmul(np.ascontiguousarray(across), a)
     if inner.fit_intercept:
@@ -151,8 +151,8 @@ def _by_shifts(path: HeldOutPath, problem: Problem) -> None:
         u = u + np.average(missed, axis=0, weights=inner.s)
     path.values[:] = u.reshape(test.size, L, q).transpose(1, 0, 2)
     epsilon = float(np.finfo(inner.Y.dtype).eps)
-    changed = 8.0 * epsilon * (solved.rounded + ridges) + 4.0 * solved.changed
-    relative = changed * solved.norm + epsilon * (64.0 + n)
+    changed = 8.0 * epsilon * (rounded + ridges) + 4.0 * shift
+    relative = changed * norm + epsilon * (64.0 + n)
     size = np.abs(inner.Y).max(axis=0) + np.abs(path.values).max(axis=1)
     path.bounds[:, 0] = (relative * float(root.max() / root.min()))[:, None] * size
     for i in range(L):

@@ -1,7 +1,7 @@
 """The ridge inverse (R K R + c I)^-1 in four forms, with the intercept's border projected out.
 
 ==========  ===========================================  =====================================
-class       what it holds                                when it is the cheapest
+inverse     what it holds                                when it is the cheapest
 ==========  ===========================================  =====================================
 Factor      a Cholesky factor L                          few right-hand sides, few rows asked for
 Triangular  W = L^-1, so that M^-1 = W'W                 diagonal blocks of every fold

@@ -33,7 +33,7 @@ class RidgeInverse(ABC):
     Attributes
     ----------
     arrays : Arrays
-        Where matrices of n rows and columns are; those with a few columns are NumPy's.
+        The device of matrices of n rows and columns; those with a few columns are NumPy's.
     root : (n,) array
         r.
     fit_intercept : bool
@@ -49,22 +49,24 @@ class RidgeInverse(ABC):
 
     @abstractmethod
     def block(self, rows: Indices) -> Any:
-        """(M^-1)_SS, its lower triangle at least, to be overwritten; where K is."""
+        """(M^-1)_SS, at least its lower triangle, on the device of K; may be overwritten."""
 
-    @abstractmethod
-    def diagonal(self) -> Array:
-        """The diagonal of M^-1."""
-
-    @property
-    @abstractmethod
-    def norm(self) -> float:
-        """A bound on the largest eigenvalue of M^-1."""
-
-    @abstractmethod
     def columns(self, rows: Indices) -> Array:
         """A selection of columns of M^-1."""
+        unit = np.zeros((self.root.size, rows.size), dtype=self.root.dtype, order="F")
+        unit[rows, np.arange(rows.size)] = 1.0
+        return self.apply(unit)
 
-    # the same of P
+    def diagonal(self) -> Array:
+        """The diagonal of M^-1."""
+        return self.columns(np.arange(self.root.size)).diagonal()
+
+    @property
+    def norm(self) -> float:
+        """A bound on the largest eigenvalue of M^-1."""
+        return float(np.abs(self.columns(np.arange(self.root.size))).sum(axis=1).max())
+
+    # the same for P
 
     @cached_property
     def border(self) -> Array:
@@ -95,7 +97,7 @@ class RidgeInverse(ABC):
 
 
 def solve_block(block: Any, right: Any, ridge: float, overwrite: bool = False) -> Any:
-    """(P_SS)^-1 times some columns, where the block is."""
+    """(P_SS)^-1 times some columns, on the device of the block."""
     try:
         if isinstance(block, np.ndarray):
             return linalg.solve_spd(block, right, overwrite)

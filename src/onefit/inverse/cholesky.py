@@ -1,7 +1,7 @@
 """Inverses that come from a Cholesky factor, M = L L'.
 
-They differ in what is kept: L solves and costs least to make; W = L^-1 gives every diagonal block
-as a product W_S'W_S; M^-1 itself gives every block for nothing.
+They differ in what is kept: L costs least and solves systems; W = L^-1 gives every diagonal block
+as a product W_S'W_S; M^-1 itself has all blocks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["DenseInverse", "FactorInverse", "TriangularInverse"]
 
 
 class FactorInverse(RidgeInverse):
-    """L, for few right-hand sides; columns of L^-1 are computed when their rows are asked for.
+    """L, for few right-hand sides; columns of L^-1 are computed when a block needs them.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class FactorInverse(RidgeInverse):
         return xp.host(xp.solve_cholesky(self.lower, xp.asarray(b))).reshape(np.shape(B))
 
     def block(self, rows: Indices) -> Any:
-        """W_S'W_S; columns of W that were computed once are kept. On the host only."""
+        """W_S'W_S; columns of W are kept for later blocks. On the host only."""
         new = rows[self._place[rows] < 0]
         if new.size:
             unit = np.zeros((self._place.size, new.size), dtype=self.lower.dtype, order="F")
@@ -57,23 +57,6 @@ class FactorInverse(RidgeInverse):
             return np.empty((0, 0), dtype=self.lower.dtype, order="F")
         return linalg.gram(self._known[:, self._place[rows]])
 
-    @cached_property
-    def _inverse(self) -> Any:
-        """W, a second matrix."""
-        return self.arrays.triangular_inverse(self.arrays.copy(self.lower))
-
-    def diagonal(self) -> Array:
-        return self.arrays.dots(self._inverse, self._inverse)
-
-    @property
-    def norm(self) -> float:
-        return self.arrays.norm_of_gram(self._inverse)
-
-    def columns(self, rows: Indices) -> Array:
-        unit = np.zeros((self.root.size, rows.size), dtype=self.root.dtype, order="F")
-        unit[rows, np.arange(rows.size)] = 1.0
-        return self.apply(unit)
-
 
 class TriangularInverse(RidgeInverse):
     """W = L^-1, for the diagonal blocks of many folds.
@@ -81,7 +64,7 @@ class TriangularInverse(RidgeInverse):
     Parameters
     ----------
     M : (n, n) array
-        Overwritten: W is in its memory.
+        Overwritten by W.
     root, fit_intercept, arrays : as of RidgeInverse
     """
 
@@ -132,13 +115,3 @@ class DenseInverse(RidgeInverse):
 
     def block(self, rows: Indices) -> Array:
         return linalg.submatrix(self.matrix.T, rows, rows)
-
-    def diagonal(self) -> Array:
-        return np.array(self.matrix.diagonal())
-
-    @property
-    def norm(self) -> float:
-        return float(np.abs(self.matrix).sum(axis=1).max())
-
-    def columns(self, rows: Indices) -> Array:
-        return np.asarray(self.matrix[:, rows])

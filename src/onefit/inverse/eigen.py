@@ -27,7 +27,7 @@ class EigenInverse(RidgeInverse):
         c.
     root, fit_intercept : as of RidgeInverse
     negative : float, default=0.0
-        How far below zero eigenvalues were before they were set to zero.
+        The absolute value of the most negative eigenvalue, before it was set to zero.
     """
 
     def __init__(
@@ -75,9 +75,3 @@ class EigenInverse(RidgeInverse):
     def norm(self) -> float:
         left = self.ridge - self.negative
         return 1.0 / left if left > 0.0 else np.inf
-
-    def columns(self, rows: Indices) -> Array:
-        xp = self.arrays
-        own = xp.host(xp.rows(self.vectors, rows)).T
-        inside = self.damped[:, None] * own
-        return xp.host(xp.matmul(self.vectors, xp.asarray(np.asfortranarray(inside))))

@@ -1,4 +1,4 @@
-"""Conjugate gradients for many columns at once: nothing is needed of K but its products.
+"""Conjugate gradients for many columns at once, which need only products with K.
 
 With R = diag(c)^(-1/2) on the rows A of a column and zero elsewhere, its system reads
 
@@ -9,7 +9,7 @@ and with q = R 1 / ||R 1|| projected out, P = I - q q', what is left without its
     P (I + R K R) P x = P R e,               db from the part along q.
 
 Every fold, lambda and target is a column of one iteration whose steps take one product K V for all
-of them; a column that is done leaves. **Preconditioner**: with F F' below K
+of them; columns that have converged leave. **Preconditioner**: with F F' below K
 (onefit.inverse.low_rank),
 
     (I + P R F F'R P)^-1 = I - P R F (I + F'R P R F)^-1 F'R P,
@@ -18,12 +18,12 @@ and for columns whose R differ by a factor only, as those of one fold at several
 decomposition of the small matrix serves all. F'R^2 F of a fold is that of all rows less that of the
 rows left out.
 
-**Rounding along q.** The matrix without P multiplies a part of a residual along q that rounding has
-left there, and the next residual has more of it; with a large R that ends in divergence. So every
-residual is projected again, as for any quadratic with an equality [1]_.
+**Rounding along q.** Rounding leaves a part of a residual along q, which the matrix without P
+multiplies in every step; for large R the iteration diverges. So every residual is projected again,
+as for any quadratic with an equality constraint [1]_.
 
-What such an iteration says of its own residual drifts from the truth. Whoever needs to know how far
-a solution is off computes the residual from the solution (onefit.heldout.iterative does).
+The recursion for the residual drifts from the true residual. For an error bound, the residual is
+computed from the solution (onefit.heldout.iterative).
 
 References
 ----------
@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -58,16 +58,9 @@ RESIDUAL_FLOOR_IN_ROUNDINGS = 64.0
 Watch = Callable[[Array], None]
 
 
-class Inner(Protocol):
-    """(I + size^2 G)^-1 of a small G."""
-
-    def solve(self, H: Array, size: Array) -> Array:
-        """Times the columns of H, each with a size of its own."""
-
-
 @dataclass(frozen=True)
 class Decomposed:
-    """The small matrix in decomposed form, for any sizes."""
+    """size^2 (I + size^2 G)^-1 of a small matrix G by its eigenvectors, for any sizes."""
 
     values: Array
     vectors: Array
@@ -80,6 +73,7 @@ class Decomposed:
         return cls(xp.lib.where(values < 0.0, 0.0 * values, values), vectors)
 
     def solve(self, H: Array, size: Array) -> Array:
+        """Times the columns of H, each with a size of its own."""
         squares = arrays_of(H).asarray(size * size)
         inside = (self.vectors.T @ H) * (squares / (1.0 + squares * self.values[:, None]))
         return self.vectors @ inside  # type: ignore[no-any-return]
@@ -87,7 +81,7 @@ class Decomposed:
 
 @dataclass(frozen=True)
 class Inverted:
-    """The inverse of the small matrix for one size, with the size multiplied in."""
+    """The same matrix for one size."""
 
     matrix: Array
 
@@ -102,6 +96,7 @@ class Inverted:
             return Decomposed.of(xp.fortran(G))
 
     def solve(self, H: Array, size: Array) -> Array:
+        """Times the columns of H."""
         return self.matrix @ H
 
 
@@ -118,7 +113,7 @@ class Ridged:
     size : (k,) array
     centred : bool
         Whether R 1 is projected out.
-    inner : list of Inner
+    inner : list of Decomposed or Inverted
         size^2 (I + F'R P R F)^-1, one for each column of ``root``; empty without F.
     arrays : Arrays
         Where K, F, root and all columns are.
@@ -130,7 +125,7 @@ class Ridged:
     group: Indices
     size: Array
     centred: bool
-    inner: list[Inner]
+    inner: list[Decomposed | Inverted]
     arrays: Arrays
 
     @classmethod
@@ -141,7 +136,7 @@ class Ridged:
 
         ``root`` is an array of NumPy's.
         """
-        inner: list[Inner] = []
+        inner: list[Decomposed | Inverted] = []
         xp = arrays_of(K)
         if F.shape[1]:
             for g, G in enumerate(_grams(F, root * root, centred, xp)):
@@ -163,7 +158,7 @@ class Ridged:
         """Make V to P V, and return the coefficients along R 1 that were taken out."""
         if not self.centred:
             return np.zeros(V.shape[1], dtype=self.size.dtype)
-        along = self.arrays.dots(R, V) / self.arrays.dots(R, R)
+        along: Array = self.arrays.dots(R, V) / self.arrays.dots(R, R)
         self.arrays.add_scaled(V, R, -along)
         return along
 
@@ -243,7 +238,7 @@ def conjugate_gradients(
     max_steps: int = MAX_CG_STEPS,
     watch: Watch | None = None,
 ) -> KrylovSolution:
-    """x with ||P z - P (I + R K R) x|| <= target in every column, by its own account.
+    """x with ||P z - P (I + R K R) x|| <= target in every column, by the residual's recursion.
 
     Parameters
     ----------
@@ -307,8 +302,8 @@ def bordered(
 ) -> tuple[Array, Array]:
     """da and db of the systems of a Newton step, up to a part ``tolerance`` of the residual.
 
-    All columns have rows with curvature. They are iterated in the precision of ``systems``; where
-    that is the lower one, each is divided by its size, lest it be too small or too large for it.
+    All columns have rows with curvature. They are iterated in the precision of ``systems``. If
+    that is lower than theirs, each is divided by its size, so that it neither under- nor overflows.
     """
     z, start, weight = root * missing, np.zeros_like(root), linalg.dots(root, root)
     precision = systems.size.dtype

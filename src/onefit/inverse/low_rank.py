@@ -1,17 +1,17 @@
-"""A low-rank factor below a kernel matrix, F F' <= K, from some of its columns.
+"""A low-rank factor of a kernel matrix, F F' <= K, from some of its columns.
 
 F comes from a Cholesky factorisation of K whose pivots are drawn at random, in blocks [1]_. With
 E = K - F F' what is left of K, the next pivots Z are drawn in proportion to its diagonal, and the
 columns E_.Z E_ZZ^(-1/2) join F. So E stays positive semidefinite, and I + R F F'R is a
-preconditioner of I + R K R that makes no eigenvalue worse. Rows that F explains already are hardly
-ever drawn again, which columns drawn uniformly are.
+preconditioner of I + R K R that makes no eigenvalue worse. Unlike with uniform sampling, rows that
+F already explains are rarely drawn again.
 
 **When to stop.** Steps of conjugate gradients grow as the root of 1 + e R^2, with e the size of the
 eigenvalues of E that matter. Their mean weighted by themselves, tr(E^2) / tr(E), is known from
-the diagonal of E and from the squares of a small sample of its other entries; e is taken for twice
-that, as a few kernels on one data set had it. The set-up grows as n m^2 + folds m^3. Blocks join F
-until the sum of both has risen for a while, and those that do not pay leave again. Where K is
-nearly diagonal that is all of them.
+the diagonal of E and from the squares of a small sample of its other entries; e is set to twice
+that, as measured for a few kernels on one data set. The set-up grows as n m^2 + folds m^3. Blocks
+join F until the sum of both has risen for a while, and those that do not pay are dropped: all of
+them if K is nearly diagonal.
 
 References
 ----------
@@ -48,9 +48,10 @@ class Prices(NamedTuple):
     Attributes
     ----------
     block, most, room : int
-        Columns that join F at a time, at most in all, and numbers that F may have.
+        Columns added to F at a time, their largest number, and the largest number of entries of F.
     decomposition, entry : float
-        Operations, in those of a product: a small eigendecomposition in m^3, an entry of a tile.
+        Cost in operations of a product: of a small eigendecomposition, per m^3, and of an entry of
+        a tile.
     narrow : float
         Columns below which a product takes no less time.
     """
@@ -63,15 +64,13 @@ class Prices(NamedTuple):
     narrow: float
 
 
-#: by whether K is on the host; of a device, those of an H200 (benchmarks/gpu.py)
+#: for K on the host, and on a device: those of an H200 (benchmarks/gpu.py)
 PRICES = {
     True: Prices(100, 1500, 2**28, 24.0, 400.0, 28.0),
     False: Prices(250, 4000, 2**30, 200.0, 1000.0, 60.0),
 }
-#: rows below which columns join F as on the host
+#: rows below which blocks have as many columns as on the host
 MIN_DEVICE_PRICED_ROWS = 5000
-#: numbers that F may have on the host
-MAX_HOST_FACTOR_ELEMENTS = PRICES[True].room
 
 
 class LowRank:
@@ -83,13 +82,13 @@ class LowRank:
     s : (n,) array
         Weights: rows of weight zero are never drawn.
     decomposition : float, default=None
-        Operations of what is done with a small matrix, in the cube of its size; None is those of
-        an eigendecomposition.
+        Operations on a small matrix, per cube of its size; None means those of an
+        eigendecomposition.
 
     Attributes
     ----------
     blocks : list of (n, b) arrays
-        The columns of F, where K is.
+        The columns of F, on the device of K.
     left : (n,) array
         s times the diagonal of K - F F'.
     sizes : list of float
@@ -119,12 +118,12 @@ class LowRank:
 
     @property
     def most(self) -> int:
-        """Blocks that there may be."""
+        """The largest number of blocks."""
         n, prices = int(self.K.shape[0]), self.prices
         return min(prices.most, n // 3, prices.room // n) // prices.block
 
     def factor(self, ridge: Array, folds: int) -> Array:
-        """F (n, m) for columns with these Lambda, on so many different sets of rows."""
+        """F (n, m) for columns with these Lambda, on ``folds`` different sets of rows."""
         best = self._best(ridge, folds)
         empty = self.arrays.empty((self.K.shape[0], 0), self.K.dtype)
         return self.arrays.lib.concat([empty, *self.blocks[:best]], axis=1)  # type: ignore[no-any-return]
@@ -143,12 +142,12 @@ class LowRank:
         return best
 
     def steps(self, ridge: Array, folds: int) -> Array:
-        """Steps of conjugate gradients that are expected of columns with these Lambda."""
+        """Expected steps of conjugate gradients for columns with these Lambda."""
         best = self._best(ridge, folds)
         return np.asarray(CG_STEPS_PER_ROOT_CONDITION * np.sqrt(1.0 + self.sizes[best] / ridge))
 
     def cost(self, ridge: Array, folds: int) -> float:
-        """Operations of set-up and iteration that are expected."""
+        """Expected operations of set-up and iteration."""
         return self._cost(self._best(ridge, folds), ridge, folds)
 
     def _cost(self, count: int, ridge: Array, folds: int) -> float:
@@ -162,7 +161,7 @@ class LowRank:
         return setup + entries + (2.0 * n * n + 4.0 * n * m) * products
 
     def _grow(self) -> bool:
-        """Draw a block; False where nothing but rounding is left to draw from."""
+        """Draw a block; False if the remainder is rounding only."""
         epsilon = float(np.finfo(self.K.dtype).eps)
         total = float(self.left.sum())
         if total <= 100.0 * epsilon * float(np.abs(self.s * self.K.diagonal).sum()):

@@ -1,4 +1,4 @@
-"""A matrix with the direction of the constants set aside.
+"""A matrix, split into the direction of the constants and the rest.
 
 A kernel matrix of positive entries has one eigenvalue far above the others, whose eigenvector is
 nearly v = R 1 / |R 1|. Rounding in a decomposition is relative to the largest eigenvalue, and so
@@ -22,7 +22,7 @@ __all__ = ["OffConstants"]
 
 
 class OffConstants(NamedTuple):
-    """What was set aside.
+    """The part along the direction of the constants.
 
     Attributes
     ----------

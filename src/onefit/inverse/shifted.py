@@ -5,9 +5,9 @@ targets. With R K R = H T H', T tridiagonal and H a product of Householder refle
 
     (R K R + c I)^-1 r = H (T + c I)^-1 H'r,
 
-so that a shift costs O(n) beside the product with H, which is one for all shifts: no eigenvector is
-computed. That is a fraction of an eigendecomposition (4/3 n^3 operations in all), and less than a
-Cholesky factor per shift (1/3 n^3) from five shifts on.
+so a shift costs O(n) beside the product with H, which is shared by all shifts: no eigenvector is
+computed. That costs a fraction of an eigendecomposition (4/3 n^3 operations in all), and from five
+shifts on less than a Cholesky factor per shift (1/3 n^3).
 
 *Off the constants.* With R K R reflected to [omega, w'; w, A] (onefit.inverse.off_constants) and x
 = [x_0, x_1], rounding is relative to the largest eigenvalue of A. With an intercept x = P r, where
@@ -18,8 +18,6 @@ x_0 = 0 and x_1 = (A + c)^-1 r_1. Without, block elimination gives
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from onefit import linalg
@@ -27,32 +25,12 @@ from onefit._types import Array
 from onefit.inverse.off_constants import OffConstants
 from onefit.linalg.reduced import Tridiagonal
 
-__all__ = ["Shifted", "solve_shifted"]
-
-
-class Shifted(NamedTuple):
-    """Solutions at several shifts, and what their error depends on.
-
-    Attributes
-    ----------
-    x : (L, n, q) array
-    rounded : float
-        The size of what was rounded: the tridiagonal matrix, and the entries of M before.
-    changed : float
-        The norm of what was changed of the matrix to keep it positive definite.
-    norm : (L,) array
-        A bound on that of M^-1.
-    """
-
-    x: Array
-    rounded: float
-    changed: float
-    norm: Array
+__all__ = ["solve_shifted"]
 
 
 def solve_shifted(
     M: Array, root: Array, targets: Array, fit_intercept: bool, ridges: Array
-) -> Shifted:
+) -> tuple[Array, float, float, Array]:
     """P r with an intercept, (M + c I)^-1 r without, at every c.
 
     Parameters
@@ -66,6 +44,16 @@ def solve_shifted(
     fit_intercept : bool
     ridges : (L,) array
         c.
+
+    Returns
+    -------
+    x : (L, n, q) array
+    rounded : float
+        Norm of what was rounded: the tridiagonal matrix, and the entries of M before.
+    changed : float
+        Norm of the change that keeps the matrix positive definite.
+    norm : (L,) array
+        A bound on the norm of M^-1.
     """
     entry = float(np.abs(np.diagonal(M)).max())
     v = root / np.linalg.norm(root)
@@ -93,7 +81,7 @@ def solve_shifted(
         norm = np.where(left > 0.0, 1.0 / left, np.inf)
     along = 0.0 if fit_intercept else abs(off.omega)
     rounded = ends[1] + 4.0 * np.sqrt(n) * entry + along
-    return Shifted(x.transpose(1, 0, 2), rounded, changed, norm)
+    return x.transpose(1, 0, 2), rounded, changed, norm
 
 
 def _ends(diagonal: Array, beside: Array, omega: float) -> tuple[float, float]:

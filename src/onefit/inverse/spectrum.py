@@ -2,8 +2,8 @@
 
 R K R = Q diag(e) Q' gives M^-1 = Q diag(1/(e + c)) Q' for any c, so the block of a fold is a
 symmetric rank update, (M^-1)_SS = A A' with A = Q_S diag((e + c)^-1/2), and the diagonal alone
-(leave-one-out) costs n^2 per lambda. A partial eigendecomposition (onefit.linalg.partial_eigh) does
-as well: it leaves M^-1 = Q diag(1/(e + c)) Q' + C C' with a few columns in C.
+(leave-one-out) costs n^2 per lambda. A partial eigendecomposition (onefit.linalg.partial_eigh)
+gives the same, with M^-1 = Q diag(1/(e + c)) Q' + C C' and a few columns in C.
 
 *Off the constants.* A kernel matrix of positive entries has one eigenvalue far above the
 others, whose eigenvector is nearly R 1. Rounding in an eigendecomposition is relative to the
@@ -23,7 +23,7 @@ a sum of positive terms, and the columns of C are those of Q W and (v - z) / sqr
 
 *Many lambdas.* The sums over a group of values at all c are combinations of those at a few
 (onefit.linalg.shift_interpolation). Where that saves work, the blocks of a fold are made for many c
-together, used, and forgotten.
+together, used, and discarded.
 """
 
 from __future__ import annotations
@@ -46,34 +46,34 @@ __all__ = ["ShiftedSums", "Spectrum"]
 
 #: sums at chosen c that are held at a time (benchmarks/ablation.py)
 MAX_CACHED_SUMS = 8
-#: numbers that the blocks of a fold may take for several c together, in n^2
+#: entries of the blocks of a fold for several c together, in n^2
 MAX_BLOCK_ELEMENTS_PER_N2 = 1.0
-#: rows whose squares are taken at a time, here and on a device
+#: rows squared at a time, on the host and on a device
 HOST_SQUARE_ROWS, DEVICE_SQUARE_ROWS = 64, 4096
 
 
 class Spectrum:
-    """R K R in the direction v and off it, and what is known of the targets there.
+    """R K R along v and on its complement, with the targets in these coordinates.
 
     Parameters
     ----------
     M : (n, n) array
-        R K R, column-major; overwritten. On a device the vectors are there, all else is NumPy's.
+        R K R, column-major; overwritten. The vectors stay on its device, all else is NumPy's.
     root : (n,) array
         The diagonal of R.
     targets : (n, q) array
         R Y.
     fit_intercept : bool
     whole : bool, default=False
-        Whether eigenvectors are wanted, and without an intercept those of M itself; what has powers
-        of the eigenvalues needs them.
+        Whether eigenvectors are needed, as for powers of the matrix, and without an intercept those
+        of M itself.
 
     Attributes
     ----------
     partial : PartialEigh
         The decomposition, its values not negative.
     negative : float
-        How far below zero the eigenvalues went, before they were set to zero.
+        The absolute value of the most negative eigenvalue, before it was set to zero.
     entry : float
         The largest entry of M.
     """
@@ -95,7 +95,7 @@ class Spectrum:
         self.along = self.v @ targets
 
     def _decompose_off(self, whole: bool, M: Any) -> None:
-        """Set the axis of the constants aside, decompose the rest, reflect back."""
+        """Decompose the part on the complement of v, and reflect it back."""
         xp = self.arrays
         off = OffConstants.of(M, self.v)
         self.omega, self.w = off.omega, off.w - off.omega * self.v
@@ -127,7 +127,7 @@ class Spectrum:
 
     @cached_property
     def rounded(self) -> float:
-        """The size of what was rounded: what was decomposed, the entries of the matrix before, and
+        """Norm of what was rounded: what was decomposed, the entries of the matrix before, and
         without an intercept the part along v, which tau is a difference of.
         """
         along = abs(self.omega) if self.separate else 0.0
@@ -138,7 +138,7 @@ class Spectrum:
         return ShiftedSums.of(self, np.asarray(ridges, dtype=np.float64))
 
     def rows(self, rows: Indices) -> Array:
-        """Some rows of Q, column-major; Q itself if they are all there is."""
+        """Some rows of Q, column-major; Q itself for all rows."""
         whole = rows.size == self.v.size and np.array_equal(rows, np.arange(rows.size))
         return self.vectors if whole else self.arrays.fortran(self.arrays.rows(self.vectors, rows))
 
@@ -166,10 +166,10 @@ class ShiftedSums:
     damped : (L, n) array
         1 / (e + c).
     inside : (L, q + p, n) array
-        P R Y and C in the coordinates of Q, without what is along v; then z, if v is apart.
+        P R Y and C in the coordinates of Q, without the part along v; then z, if v is separate.
     tau : (L,) array
     lacking : float
-        By how much tau had to be raised.
+        The largest amount by which tau was raised.
     """
 
     spectrum: Spectrum
@@ -198,7 +198,7 @@ class ShiftedSums:
 
     @property
     def changed(self) -> float:
-        """The norm of what was changed of the matrix: negative eigenvalues set to zero."""
+        """Norm of the change of the matrix: negative eigenvalues set to zero."""
         return max(self.spectrum.negative, self.lacking)
 
     @property
@@ -239,7 +239,7 @@ class ShiftedSums:
         return np.asarray(found + C[0] @ C[0][rows].T)
 
     def pieces(self, size: int) -> Iterator[tuple[slice, ShiftedSums]]:
-        """The c in as many pieces as it takes for blocks of ``size`` rows to have room."""
+        """The c in pieces, such that blocks of ``size`` rows fit into memory."""
         L, n = self.damped.shape
         number = max(1, int(np.ceil(L * size**2 / (MAX_BLOCK_ELEMENTS_PER_N2 * n**2))))
         ends = np.linspace(0, L, number + 1).round().astype(int)
@@ -271,7 +271,7 @@ class ShiftedSums:
 
     @cached_property
     def _sums(self) -> list[_Sums]:
-        """Sums that the blocks at all c are combined from; of all values if that is less work."""
+        """The sums that give the blocks at all c; over all values if that is less work."""
         values = self.spectrum.values
         if self._groups is None:
             return [_Sums(slice(None), list(np.sqrt(self.damped)))]

@@ -26,6 +26,7 @@ from onefit.kernels.stationary import (
     Matern32,
     Matern52,
     PowerExponential,
+    Stationary,
 )
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "Polynomial",
     "PowerExponential",
     "Precomputed",
+    "Stationary",
     "WeightedSum",
     "as_rows",
     "check_precomputed",

@@ -1,11 +1,11 @@
-"""A bank of kernels, of which a weighted sum is to be learned: multiple kernel learning.
+"""A bank of kernels whose weighted sum is learned: multiple kernel learning.
 
 K_mu = sum_m mu_m K_m / d_m with mu >= 0 and ||mu||_p = 1 (ECML 2014, Remark 1). Every kernel is
 divided by d_m, the mean of its diagonal over the rows of the fit, so that their scales compare:
 with mu = 1/M for all, each has an equal part in the trace. p = 1 tends to few kernels, a larger p
 to many.
 
-The bank itself is no kernel; a search by gradient (onefit.search.descend) turns it into one.
+The bank itself is not a kernel; a search by gradient (onefit.search.descend) turns it into one.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ MAX_LISTED_KERNELS = 16
 
 @dataclass(frozen=True)
 class Bank:
-    """Kernels to be weighed: the ``kernel`` of a KernelGradientSearchCV's ``param_grid``.
+    """Kernels whose weights are learned: ``kernel`` in the grid of a KernelGradientSearchCV.
 
     Parameters
     ----------
     kernels : sequence of Kernel
     p : float, default=1
-        Of the norm that the weights have length one in, at least 1.
+        The weights have p-norm one; at least 1.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Bank:
                     f"kernels[{m}] must be a Kernel object such as Gaussian(1.0), got {kernel!r}; "
                     "a kernel matrix becomes one as Lookup(K)"
                 )
-        if not check_positive("p", self.p, "it is a norm's") >= 1.0:
+        if not check_positive("p", self.p, "it is the order of a norm") >= 1.0:
             raise ValueError(f"p must be at least 1, got {self.p!r}; below that it is not a norm")
         object.__setattr__(self, "kernels", kernels)
 
@@ -107,7 +107,7 @@ class Bank:
         return np.multiply(kernel.weights, self._means)
 
     def coarse(self) -> list[WeightedSum]:
-        """All kernels alike and, if they are few, each of them alone."""
+        """Equal weights and, for few kernels, each of them alone."""
         m = len(self.kernels)
         alike = np.full(m, m ** (-1.0 / self.p))
         return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from numbers import Real
@@ -27,7 +27,7 @@ class Kernel(ABC):
     Attributes
     ----------
     metric : the pair quantity that the kernel maps, see `onefit.kernels.distances`; empty if none
-    definite : whether it is known to be positive semi-definite, and not only declared so
+    definite : whether it is proven to be positive semi-definite, not only declared so
     vectors : whether its points must be vectors of numbers
     """
 
@@ -53,7 +53,7 @@ class Kernel(ABC):
         Returns
         -------
         array of shape (n, m)
-            `out` if it was given. Otherwise not to be written to: it may belong to the user.
+            `out` if it was given. Otherwise it must not be written to: it may be the user's.
         """
 
     @abstractmethod
@@ -61,10 +61,10 @@ class Kernel(ABC):
         """``K(x, x)`` of each row of `X`, without the matrix."""
 
     def separation(self, X: Points, Y: Points) -> Array:
-        """How far the rows of `X` are from those of `Y` as the kernel sees them, (n, m).
+        """Distances of the rows of `X` and of `Y` in feature space, (n, m).
 
-        The distance of their images, ``sqrt(K(x, x) - 2 K(x, y) + K(y, y))``, zero where it is
-        rounding; or another distance that orders pairs in the same way.
+        They are ``sqrt(K(x, x) - 2 K(x, y) + K(y, y))``, zero if that is rounding, or another
+        distance that orders pairs in the same way.
         """
         left, right = self.diag(X)[:, None], self.diag(Y)[None, :]
         squared = left + right - 2.0 * self(X, Y)
@@ -78,8 +78,8 @@ class Kernel(ABC):
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
         """The gradient of sum_k left_k' K right_k in the logarithms of the kernel's parameters.
 
-        Whatever is differentiated of a model or of its cross-validation comes as such a sum, with
-        few columns (onefit.gradient); a kernel only adds what its own matrix does.
+        All derivatives of a model or of its cross-validation are such sums, with few columns
+        (onefit.gradient); a kernel only adds the derivatives of its own matrix.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class Kernel(ABC):
         )
 
     def tiles(self, X: Points) -> TiledGram:
-        """The kernel matrix of the rows of `X`, not held but formed tile by tile when needed."""
+        """The kernel matrix of the rows of `X`, formed tile by tile when needed."""
         points = as_points(X, "X")
         arrays = arrays_of(points)
 
@@ -111,6 +111,33 @@ class Kernel(ABC):
 
     def require_device(self, arrays: Arrays) -> None:  # noqa: B027
         """Refuse a device that the kernel cannot be computed on."""
+
+
+class Composite(Kernel):
+    """Base of kernels made of other kernels."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> Sequence[Kernel]:
+        """These kernels."""
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.metrics))
+
+    @property
+    def definite(self) -> bool:  # type: ignore[override]
+        """Whether all parts are."""
+        return all(part.definite for part in self.parts)
+
+    @property
+    def vectors(self) -> bool:  # type: ignore[override]
+        """Whether any part needs them."""
+        return any(part.vectors for part in self.parts)
+
+    def require_device(self, arrays: Arrays) -> None:
+        for part in self.parts:
+            part.require_device(arrays)
 
 
 @dataclass(frozen=True)
@@ -170,7 +197,7 @@ class CallableKernel(Kernel):
         return values
 
     def _of_matrices(self, X: Points, Y: Points, shape: tuple[int, int]) -> Array | Exception:
-        """The matrix, if the function is one of two matrices; else what is wrong with that."""
+        """The matrix, if the function takes two matrices; otherwise the error."""
         try:
             values: Array = np.asarray(self.func(X, Y, **self.params))
         except Exception as error:
@@ -184,7 +211,7 @@ class CallableKernel(Kernel):
         )
 
     def _by_chance(self, X: Points, Y: Points, shape: tuple[int, int]) -> bool:
-        """Whether the shape was right for the number of columns only, as that of x @ y may be."""
+        """Whether the shape is right only for this number of columns, as that of x @ y may be."""
         width = X.shape[1] if len(X.shape) == 2 else 0
         if width < 2 or width not in shape or min(shape) < 2:
             return False
@@ -208,19 +235,16 @@ class CallableKernel(Kernel):
         return np.triu(values) + np.triu(values, 1).T if same else values
 
 
-def symmetric(K: Array, name: str, tol: float | None = None) -> Array:
+def symmetric(K: Array, name: str) -> Array:
     """`K` itself if it is symmetric, (K + K') / 2 if it is so up to noise.
 
-    Methods read one triangle or the other, or the whole matrix: to give one answer they must be
-    given a symmetric one.
+    Methods read one triangle or the other, or the whole matrix: they agree only on a symmetric one.
 
     Parameters
     ----------
     K : array of shape (n, n)
     name : str
-        What to call it in an error.
-    tol : float, default=None
-        The noise allowed, relative to the largest entry; 1e-8, or 1e-4 for float32.
+        Its name in an error.
     """
     largest, where, size = 0.0, (0, 0), 0.0
     for rows in row_blocks(K.shape):
@@ -231,7 +255,7 @@ def symmetric(K: Array, name: str, tol: float | None = None) -> Array:
         size = max(size, float(np.abs(K[rows]).max()))
     if largest == 0.0:
         return K
-    if largest > noise_level(K.dtype, tol) * size:
+    if largest > noise_level(K.dtype) * size:
         i, j = where
         raise ValueError(
             f"{name} is not symmetric: max |K - K'| = {largest:.3g} at [{i}, {j}], "
@@ -242,15 +266,13 @@ def symmetric(K: Array, name: str, tol: float | None = None) -> Array:
     return np.asarray(half * K + half * K.T)
 
 
-def noise_level(dtype: Any, tol: float | None = None) -> float:
+def noise_level(dtype: Any) -> float:
     """Tolerance for rounding in a kernel matrix, relative to its largest entry."""
-    if tol is not None:
-        return tol
     return 1e-4 if dtype == np.float32 else 1e-8
 
 
 def require_finite(K: Array, name: str, advice: str) -> None:
-    """Raise if `K` holds NaN or infinity, in one pass over it without a temporary."""
+    """Raise if `K` contains NaN or infinity."""
     if 0 in K.shape:
         return
     lib = arrays_of(K).lib
@@ -259,7 +281,7 @@ def require_finite(K: Array, name: str, advice: str) -> None:
 
 
 def require_gamma(kernel: Any) -> float:
-    """The gamma of a kernel; an error where it is None, that of an estimator."""
+    """The gamma of a kernel; an error if it is None, which stands for that of an estimator."""
     if kernel.gamma is None:
         raise ValueError(
             f"{kernel!r} has no gamma of its own; give it one, such as gamma=1.0 (the gamma of an "

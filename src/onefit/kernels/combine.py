@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onefit.kernels.base import Kernel, require_number
+from onefit.kernels.base import Composite, Kernel, require_number
 from onefit.kernels.distances import Array, Geometry, Points, as_points, ones_of
-from onefit.linalg import Arrays, arrays_of
+from onefit.linalg import arrays_of
 
 
 @dataclass(frozen=True)
-class WeightedSum(Kernel):
+class WeightedSum(Composite):
     """``K(x, y) = sum_k weights_k K_k(x, y)``; the parts share one geometry, and may be sums.
 
     Parameters
@@ -46,18 +46,8 @@ class WeightedSum(Kernel):
         object.__setattr__(self, "weights", weights)
 
     @property
-    def metrics(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for kernel in self.kernels for name in kernel.metrics))
-
-    @property
-    def definite(self) -> bool:  # type: ignore[override]
-        """Whether all parts are."""
-        return all(kernel.definite for kernel in self.kernels)
-
-    @property
-    def vectors(self) -> bool:  # type: ignore[override]
-        """Whether any part needs them."""
-        return any(kernel.vectors for kernel in self.kernels)
+    def parts(self) -> Sequence[Kernel]:
+        return self.kernels
 
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
         out = geometry.output(out)
@@ -90,19 +80,15 @@ class WeightedSum(Kernel):
     def __call__(self, X: Points, Y: Points | None = None) -> Array:
         return self.matrix(Geometry(X, Y))
 
-    def require_device(self, arrays: Arrays) -> None:
-        for kernel in self.kernels:
-            kernel.require_device(arrays)
-
     def _active(self) -> list[tuple[Kernel, float]]:
         return [pair for pair in zip(self.kernels, self.weights, strict=True) if pair[1] > 0]
 
 
 @dataclass(frozen=True)
-class Normalized(Kernel):
-    """``K(x, y) / sqrt(K(x, x) K(y, y))``: the cosine of the angle that a kernel sees.
+class Normalized(Composite):
+    """``K(x, y) / sqrt(K(x, x) K(y, y))``: the cosine of the angle in feature space.
 
-    Papers that bound K(x, x) by one take a polynomial kernel so.
+    Papers that bound K(x, x) by one use it for polynomial kernels.
 
     Parameters
     ----------
@@ -113,18 +99,8 @@ class Normalized(Kernel):
     kernel: Kernel
 
     @property
-    def metrics(self) -> tuple[str, ...]:
-        return self.kernel.metrics
-
-    @property
-    def definite(self) -> bool:  # type: ignore[override]
-        """Whether the kernel is."""
-        return self.kernel.definite
-
-    @property
-    def vectors(self) -> bool:  # type: ignore[override]
-        """Whether the kernel needs them."""
-        return self.kernel.vectors
+    def parts(self) -> Sequence[Kernel]:
+        return (self.kernel,)
 
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
         out = self.kernel.matrix(geometry, geometry.output(out))
@@ -137,9 +113,6 @@ class Normalized(Kernel):
 
     def diag(self, X: Points) -> Array:
         return ones_of(as_points(X, "X"))
-
-    def require_device(self, arrays: Arrays) -> None:
-        self.kernel.require_device(arrays)
 
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
         """Gradient of the kernel, minus the part of its diagonal."""

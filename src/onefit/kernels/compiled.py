@@ -1,8 +1,8 @@
 """Manhattan distances compiled by Numba, where it is installed (``pip install onefit[fast]``).
 
-There is no matrix product for sums of absolute differences, so the loop itself must be fast. For a
-tile of rows, one feature after the other is subtracted from a contiguous block of columns, which
-the compiler turns into vector instructions, and the sums stay in cache until the tile is complete.
+Sums of absolute differences are not a matrix product, so the loop itself must be fast. For a tile
+of rows, one feature after the other is subtracted from a contiguous block of columns, which the
+compiler turns into vector instructions, and the sums stay in cache until the tile is complete.
 Tiles run in threads. Of one set of points only the tiles on and above the diagonal are computed,
 and each is written twice, so that the result is exactly symmetric.
 

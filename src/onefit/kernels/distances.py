@@ -1,4 +1,4 @@
-"""Pair quantities of two sets of points, computed once and shared by every kernel parameter.
+"""Pair quantities of two sets of points, computed once for all kernel parameters.
 
 A kernel of this package is a cheap elementwise map of one of
 
@@ -9,7 +9,7 @@ A kernel of this package is a cheap elementwise map of one of
 ``"dot"``                 ``<x, y>``
 ========================  =====================================
 
-so a search over bandwidths pays the ``O(n m d)`` cost once.
+so a search over bandwidths has the ``O(n m d)`` cost once.
 
 Squared distances come from one product, ``||x||^2 + ||y||^2 - 2 <x, y>``, whose rounding error is
 a few ``eps (||x||^2 + ||y||^2)`` [1]_: harmless for far points, fatal for close ones. Three
@@ -43,10 +43,13 @@ Points = Any
 """A dense (n, d) array or a CSR matrix."""
 
 CENTRE_SAMPLE_ROWS = 256
-"""Points, at least so many if there are, whose median stands for that of all."""
+"""Fewest points whose median estimates that of all (all points if there are fewer)."""
+
+MAX_DEVICE_COPY_ELEMENTS = 2**28
+"""Entries of a matrix on a device, up to which a second one beside it has room: a large tile."""
 
 MAX_SQUARED_NORM = 1e300
-"""Scaled norms beyond are not added up: distances are scaled when they are there."""
+"""Above this, distances are scaled after they are computed, because scaled norms may overflow."""
 
 
 class Geometry:
@@ -120,36 +123,41 @@ class Geometry:
             self._cache[metric] = pairs
         return pairs
 
-    def take(self, metric: str, out: Array | None = None, scale: float = 1.0) -> Array:
-        """Write ``scale * metric`` into `out` (a new array by default) and return it."""
-        at_once = metric == "sqeuclidean" and not self.keep and self.vectors
-        if at_once and 0.0 < abs(scale) < 1e100:
-            if self.arrays.on_host and not self.symmetric:  # which rounds as where it is kept
-                with np.errstate(over="ignore", invalid="ignore"):
-                    return _squared_euclidean(self, scale, out)
-            if out is None and not self.arrays.on_host:
-                return on_device.squared_euclidean(self, scale)  # type: ignore[no-any-return]
-        pairs = self.pairs(_stored(metric))
-        if out is None and not self.keep:
-            out = pairs
-        out = self.output(out)
+    def take(
+        self,
+        metric: str,
+        out: Array | None = None,
+        scale: float = 1.0,
+        function: Callable[[Any, Any], Any] | None = None,
+    ) -> Array:
+        """Write ``function(scale * metric)`` into `out` (a new array by default) and return it.
+
+        ``function(t, lib)`` is elementwise, the identity by default; `t` is a block of rows and
+        `lib` the namespace of its array library.
+        """
+        lib, at_once = self.arrays.lib, metric == "sqeuclidean" and not self.keep and self.vectors
         largest = float(np.finfo(self.dtype).max)
         scale = min(max(scale, -largest), largest)
-        if not self.arrays.on_host:
-            return self._scaled(pairs, out, scale, metric == "euclidean")  # type: ignore[no-any-return]
-        if metric == "euclidean":
-            pairs = np.sqrt(pairs, out=out)
-        with np.errstate(over="ignore"):
-            np.multiply(pairs, scale, out=out)
-        return out
+        with np.errstate(over="ignore", invalid="ignore"):
+            # a symmetric matrix is rounded like one whose distances are cached
+            if at_once and self.arrays.on_host and not self.symmetric and 0 < abs(scale) < 1e100:
+                pairs, scale = _squared_euclidean(self, scale, out), 1.0
+            elif at_once and out is None and not self.arrays.on_host and 0 < abs(scale) < 1e100:
+                pairs, scale = on_device.squared_euclidean(self, scale), 1.0
+            else:
+                pairs = self.pairs(_stored(metric))
 
-    def _scaled(self, pairs: Any, out: Any, scale: float, root: bool) -> Any:
-        if out is not pairs:
-            out[...] = pairs
-        if root:
-            self.arrays.sqrt_(out)
-        if scale != 1.0:
-            out *= scale
+            def values(t: Array) -> Array:
+                t = lib.sqrt(t) if metric == "euclidean" else t
+                t = t if scale == 1.0 else scale * t
+                return t if function is None else function(t, lib)
+
+            fresh, n = out is None and not self.keep, self.shape[0] * self.shape[1]
+            if fresh and not self.arrays.on_host and n <= MAX_DEVICE_COPY_ELEMENTS:
+                return values(pairs)
+            out = pairs if fresh else self.output(out)
+            for rows in row_blocks(self.shape, self.arrays):
+                out[rows, :] = values(pairs[rows, :])
         return out
 
     def output(self, out: Array | None = None) -> Array:
@@ -161,7 +169,7 @@ class Geometry:
         return out
 
     def drop(self, metric: str) -> None:
-        """Forget a cached metric, if it is there, to free its n x m array."""
+        """Remove a metric from the cache, to free its n x m array."""
         self._cache.pop(_stored(metric), None)
 
 
@@ -197,12 +205,12 @@ def as_points(X: Points, name: str) -> Points:
 
 
 def ones_of(X: Points) -> Array:
-    """A one for each of some points, where they are."""
+    """A one for each of some points, on their device."""
     return arrays_of(X).zeros((X.shape[0],), number_type(X)) + 1.0  # type: ignore[no-any-return]
 
 
 def row_blocks(shape: tuple[int, ...], arrays: Arrays = HOST) -> Iterator[slice]:
-    """Slices of rows, small enough that a temporary array of their size does not matter."""
+    """Slices of rows, small enough for temporary arrays."""
     size = int(np.clip(2**18 // max(shape[1], 1), 16, 256))
     if not arrays.on_host:
         size = max(1, 2**26 // max(shape[1], 1))
@@ -249,10 +257,9 @@ def _manhattan(geometry: Geometry) -> Array:
 
 
 def _squared_euclidean(geometry: Geometry, scale: float = 1.0, out: Array | None = None) -> Array:
-    """Squared distances in float64 by row blocks, close pairs again, all of it times a scale.
+    """Squared distances in float64 by row blocks, times a scale, with close pairs corrected.
 
-    Norms and scale are taken into the product, scale [-2 X, |x|^2, 1] [Y, 1, |y|^2]': not a pass
-    over the matrix for each of them.
+    Norms and scale are part of one product, scale [-2 X, |x|^2, 1] [Y, 1, |y|^2]'.
     """
     X, Y = _centred(geometry)
     x, y = squared_norms(X), squared_norms(Y)
@@ -267,7 +274,7 @@ def _squared_euclidean(geometry: Geometry, scale: float = 1.0, out: Array | None
     def block(rows: slice, columns: slice) -> Array:
         squared = product(rows, columns)
         if geometry.symmetric:
-            np.fill_diagonal(squared, sign * np.inf)  # no pair, and zero in the end
+            np.fill_diagonal(squared, sign * np.inf)  # not a pair; zero in the end
         nearest = squared.min(axis=1) if sign > 0 else -squared.max(axis=1)
         for i in np.flatnonzero(nearest <= unit * (x[rows] + farthest)):
             row = rows.start + i
@@ -284,7 +291,7 @@ def _squared_euclidean(geometry: Geometry, scale: float = 1.0, out: Array | None
 def _product_of(
     X: Points, Y: Points, x: Array, y: Array, scale: float
 ) -> Callable[[slice, slice], Array]:
-    """What gives scale (|x|^2 + |y|^2 - 2 x'y) for some rows and columns."""
+    """A function for scale (|x|^2 + |y|^2 - 2 x'y) of some rows and columns."""
     if is_sparse(X):
 
         def sparse(rows: slice, columns: slice) -> Array:
@@ -300,7 +307,7 @@ def _product_of(
 
 
 def _centred(geometry: Geometry) -> tuple[Points, Points]:
-    """Both sets of points in float64, less the median of some of `Y` (sparse ones stay)."""
+    """Both sets of points in float64, minus a median of `Y` (sparse points are unchanged)."""
     Y = geometry.Y.astype(np.float64)
     X = Y if geometry.symmetric else geometry.X.astype(np.float64)
     if is_sparse(Y):
@@ -311,7 +318,7 @@ def _centred(geometry: Geometry) -> tuple[Points, Points]:
 
 
 def _squared_differences(geometry: Geometry, row: int, columns: slice, close: Array) -> Array:
-    """Squared distances of one point to the close ones, from the points as they were given."""
+    """Squared distances of one point to the close ones, from the points before centring."""
     y = geometry.Y[columns][close].astype(np.float64)
     x = geometry.X[[row]].astype(np.float64)
     if is_sparse(x):

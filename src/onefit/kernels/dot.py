@@ -9,7 +9,7 @@ import numpy as np
 
 from onefit.kernels.base import Kernel, require_finite, require_gamma, require_number
 from onefit.kernels.distances import Array, Geometry, Points, as_points, row_blocks, squared_norms
-from onefit.linalg import Arrays, arrays_of
+from onefit.linalg import arrays_of
 
 #: multiple of rounding that counts as a digit
 _DIGIT = 10.0
@@ -45,7 +45,7 @@ class Polynomial(Kernel):
     Parameters
     ----------
     gamma : float or None, default=None
-        Positive; None is the ``gamma`` of the estimator that has the kernel.
+        Positive; None means the ``gamma`` of the estimator.
     coef0 : float, default=1.0
     degree : int, default=3
     """
@@ -66,23 +66,16 @@ class Polynomial(Kernel):
         object.__setattr__(self, "degree", int(degree))
 
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
-        out = geometry.take("dot", out, scale=require_gamma(self))
-        xp, largest = geometry.arrays, 0.0
+        out = geometry.take("dot", out, require_gamma(self), self._power)
+        largest = 0.0
         if geometry.symmetric and out.shape[0]:
-            largest = self.gamma * float(xp.lib.max(squared_norms(geometry.X)))
-        if xp.on_host:
-            for rows in row_blocks(out.shape):
-                self._map(out[rows], xp)
-        else:
-            self._map(out, xp)
+            largest = self.gamma * float(geometry.arrays.lib.max(squared_norms(geometry.X)))
         require_finite(out, repr(self), "The power overflows: scale X, or lower gamma or degree.")
         self._require_digits(largest, geometry.dtype)
         return out
 
     def diag(self, X: Points) -> Array:
-        values = require_gamma(self) * squared_norms(as_points(X, "X"))
-        self._map(values, arrays_of(values))
-        return values
+        return self._power(require_gamma(self) * squared_norms(as_points(X, "X")))
 
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
         xp, gamma, coef0 = arrays_of(X), 0.0, 0.0
@@ -96,16 +89,11 @@ class Polynomial(Kernel):
             coef0 += self.coef0 * float(xp.lib.sum(slope))
         return {"gamma": np.asarray(gamma), "coef0": np.asarray(coef0)}
 
-    @staticmethod
-    def scale_gamma(n_features: int, variance: float) -> float:
-        """gamma="scale": one over the squared length of typical centred points."""
-        return 1.0 / (n_features * variance)
-
     def _require_digits(self, largest: float, dtype: Any) -> None:
         """Raise if coef0 is below the rounding of the largest ``gamma <x, x>``.
 
-        The matrix would be finite, but that of another kernel, ``(gamma <x, y>)^degree``: rounding
-        leaves nothing of the lower powers of the expansion, and of a penalty nothing either.
+        The matrix would be finite, but that of another kernel, ``(gamma <x, y>)^degree``: the lower
+        powers of the expansion would be lost in rounding, and so would a penalty.
         """
         if 0.0 < self.coef0 < _DIGIT * float(np.finfo(dtype).eps) * largest:
             raise ValueError(
@@ -113,7 +101,7 @@ class Polynomial(Kernel):
                 f"in the rounding of {np.dtype(dtype).name}. Centre and scale X, or lower gamma."
             )
 
-    def _map(self, t: Array, xp: Arrays) -> None:
-        """Overwrite ``t = gamma <x, y>`` by ``(t + coef0)^degree``."""
-        t += self.coef0
-        xp.power_(t, self.degree)
+    def _power(self, t: Array, _: Any = None) -> Array:
+        """``(t + coef0)^degree`` of ``t = gamma <x, y>``."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return (t + self.coef0) ** self.degree

@@ -1,7 +1,7 @@
 """A kernel that is a table: the points are row numbers.
 
-``kernel="precomputed"`` takes one matrix in the place of X, so that it cannot have a part in a sum.
-Here X is a column of row numbers, and any number of tables can be combined, split and searched.
+``kernel="precomputed"`` is one matrix that replaces X, so it cannot be part of a sum. Here X is a
+column of row numbers, and any number of tables can be combined, split and searched.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from onefit.kernels.base import Kernel
 from onefit.kernels.distances import Array, Geometry, Points, as_points, is_sparse
 from onefit.kernels.precomputed import check_precomputed
+from onefit.linalg import arrays_of, to_host
 
 __all__ = ["Lookup"]
 
@@ -22,7 +23,7 @@ class Lookup(Kernel):
     """``K(i, j) = table[i, j]`` for points that are row numbers.
 
     Fit with ``X = rows[:, None]``, where ``rows`` are the numbers of the training rows, and predict
-    with those of others: the table has all of them.
+    with the numbers of other rows: the table has all of them.
 
     Parameters
     ----------
@@ -52,18 +53,18 @@ class Lookup(Kernel):
         rows = self._rows(geometry.X)
         columns = rows if geometry.symmetric else self._rows(geometry.Y)
         out = geometry.output(out)
-        out[...] = self.table[np.ix_(rows, columns)]
+        out[...] = geometry.arrays.asarray(self.table[np.ix_(rows, columns)])
         return out
 
     def diag(self, X: Points) -> Array:
-        return np.asarray(self.table.diagonal()[self._rows(X)])
+        return arrays_of(X).asarray(self.table.diagonal()[self._rows(X)])  # type: ignore[no-any-return]
 
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
         """A table has no parameters."""
         return {}
 
     def _rows(self, X: Points) -> Array:
-        points = as_points(X, "X")
+        points = to_host(as_points(X, "X"))
         numbers = np.ravel(points.toarray() if is_sparse(points) else points)
         rows, size = numbers.astype(np.intp), len(self.table)
         if points.shape[1] != 1 or (rows != numbers).any():

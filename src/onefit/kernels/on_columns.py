@@ -1,18 +1,19 @@
-"""A kernel that looks at some of the columns only."""
+"""A kernel of some of the columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from onefit.kernels.base import Kernel
+from onefit.kernels.base import Composite, Kernel
 from onefit.kernels.distances import Array, Geometry, Points, as_points
+from onefit.linalg import arrays_of
 
 __all__ = ["OnColumns"]
 
 
 @dataclass(frozen=True)
-class OnColumns(Kernel):
+class OnColumns(Composite):
     """``K(x, y) = kernel(x[columns], y[columns])``.
 
     Parameters
@@ -21,6 +22,10 @@ class OnColumns(Kernel):
     columns : sequence of int
         Numbers of the columns, none twice.
     """
+
+    #: none that other kernels share, as these columns have distances of their own
+    metrics = ()
+    vectors = True
 
     kernel: Kernel
     columns: Sequence[int]
@@ -34,9 +39,8 @@ class OnColumns(Kernel):
         object.__setattr__(self, "columns", columns)
 
     @property
-    def definite(self) -> bool:  # type: ignore[override]
-        """Whether the kernel is."""
-        return self.kernel.definite
+    def parts(self) -> Sequence[Kernel]:
+        return (self.kernel,)
 
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
         Y = None if geometry.symmetric else self._of(geometry.Y)
@@ -58,4 +62,4 @@ class OnColumns(Kernel):
                 f"the kernel looks at column {max(self.columns)}, but X has {points.shape[1]} "
                 "columns, counted from 0"
             )
-        return points[:, list(self.columns)]
+        return arrays_of(points).columns(points, list(self.columns))

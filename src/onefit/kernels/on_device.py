@@ -1,9 +1,9 @@
-"""Pair quantities of points on a device: one product, and the close pairs again.
+"""Pair quantities of points on a device, by one product and a correction of close pairs.
 
-As for NumPy's arrays (onefit.kernels.distances) columns are centred, the arithmetic is float64, and
-pairs that are close relative to their norms are evaluated from the differences; so distances are as
-accurate as there. What differs: the centre is the mean, and close pairs are looked for only in the
-rows whose smallest distance is small, which takes one pass over the matrix where there are none.
+As for NumPy arrays (onefit.kernels.distances) columns are centred, the arithmetic is float64, and
+pairs that are close relative to their norms are evaluated from the differences, so distances are as
+accurate. Unlike there, the centre is the mean, and close pairs are searched only in rows whose
+smallest distance is small, which takes one pass over the matrix if there are none.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ __all__ = [
 #: pairs with ``||x - y||^2 < CANCELLATION_SHARE (||x||^2 + ||y||^2)`` are evaluated from their
 #: differences
 CANCELLATION_SHARE = 1e-6
-#: numbers that the differences of close pairs may take at a time
+#: entries of the differences of close pairs that are computed at a time
 MAX_BLOCK_ELEMENTS = 2**26
 
 
 def refuse_grad(values: Any, name: str) -> None:
-    """Raise on a tensor that somebody asks the derivatives of."""
+    """Raise on a tensor that requires grad."""
     if getattr(values, "requires_grad", False):
         raise ValueError(
             f"{name} requires grad, but nothing here is differentiated by PyTorch; pass "
@@ -58,7 +58,7 @@ def points_of(X: Any, name: str) -> Any:
 
 
 def check_same(X: Any, Y: Any) -> None:
-    """Refuse points that lie apart: which of both should move is the caller's to say."""
+    """Refuse points on different devices: the caller must move one of them."""
     if is_elsewhere(X) and is_elsewhere(Y) and arrays_of(X).same(arrays_of(Y)):  # type: ignore[attr-defined]
         return
     raise ValueError(
@@ -78,9 +78,9 @@ def _dot(geometry: Geometry) -> Any:
 
 
 def squared_euclidean(geometry: Geometry, scale: float = 1.0) -> Any:
-    """Squared distances times a scale, which is taken into the product: not a pass for it alone.
+    """Squared distances times a scale.
 
-    The norms are, too: [-2 X, |x|^2, 1] [Y, 1, |y|^2]' is all of it.
+    Norms and scale are part of one product, scale [-2 X, |x|^2, 1] [Y, 1, |y|^2]'.
     """
     xp, lib = geometry.arrays, geometry.arrays.lib
     Y = xp.astype(geometry.Y, np.float64)
@@ -93,7 +93,7 @@ def squared_euclidean(geometry: Geometry, scale: float = 1.0) -> Any:
     right = lib.concat([Y, lib.ones_like(y)[:, None], y[:, None]], axis=1)
     out = (scale * left) @ right.T
     if geometry.symmetric:
-        # an entry that is not looked at again, and zero in the end
+        # not a pair; set to zero below
         xp.add_diagonal(out, scale * (float(lib.max(x)) + 1.0))
     # on the scale of out, where distances may be negative numbers
     extreme = xp.host(lib.min(out, axis=1) if scale > 0 else -lib.max(out, axis=1))
@@ -106,7 +106,7 @@ def squared_euclidean(geometry: Geometry, scale: float = 1.0) -> Any:
 
 
 def _mend(geometry: Geometry, out: Any, rows: Any, x: Any, y: Any, scale: float) -> None:
-    """Distances of close pairs in some rows, from the points as they were given."""
+    """Distances of close pairs in some rows, from the points before centring."""
     xp, lib = geometry.arrays, geometry.arrays.lib
     where = xp.index(rows)  # type: ignore[attr-defined]
     limit = abs(scale) * CANCELLATION_SHARE * (lib.take(x, where, axis=0)[:, None] + y[None, :])
@@ -121,7 +121,7 @@ def _mend(geometry: Geometry, out: Any, rows: Any, x: Any, y: Any, scale: float)
 
 
 def _manhattan(geometry: Geometry) -> Any:
-    """Sums of absolute differences, for which there is no product."""
+    """Sums of absolute differences."""
     xp, lib = geometry.arrays, geometry.arrays.lib
     sums = (lib.sum(lib.abs(Z), axis=1) for Z in (geometry.X, geometry.Y))
     require_representable(geometry, *sums)
@@ -143,7 +143,7 @@ def _mirrored(geometry: Geometry, out: Any, diagonal: float | None = None) -> An
 def require_representable(geometry: Geometry, *norms: Any) -> None:
     """Raise on points whose pair quantities, at most four times the largest norm, overflow.
 
-    ``norms`` are those of X and of Y, wherever these are. Y comes first: both are centred by it.
+    ``norms`` are those of X and of Y. Y is checked first, because both are centred by it.
     """
     lib, names = geometry.arrays.lib, ("X", "X" if geometry.symmetric else "Y")
     for name, own in reversed([*zip(names, norms, strict=True)]):

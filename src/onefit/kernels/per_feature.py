@@ -1,7 +1,7 @@
 """Stationary kernels with a gamma for every feature: automatic relevance determination.
 
 K(x, y) = base(x o s, y o s) with a kernel of gamma = 1 on columns multiplied by s: the root of
-gamma for the Gaussian, whose gamma multiplies squares, and gamma itself for the others.
+gamma for kernels of the squared distance, and gamma itself for the others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from onefit.kernels.base import Kernel, require_number
 from onefit.kernels.distances import Array, Geometry, Points, as_points, is_sparse, row_blocks
 from onefit.kernels.rows import number_type
-from onefit.kernels.stationary import Gaussian, Laplace, Stationary
+from onefit.kernels.stationary import Stationary
 from onefit.linalg import arrays_of, is_elsewhere
 
 
@@ -25,9 +25,9 @@ class PerFeature(Kernel):
     Parameters
     ----------
     kind : type
-        Gaussian, Laplace, Matern12, Matern32 or Matern52.
+        Gaussian, Laplace, Matern12, Matern32, Matern52, or a subclass of your own.
     gamma : sequence of float
-        Non-negative, one for each column; a column with gamma 0 plays no part.
+        Non-negative, one for each column; a column with gamma 0 is ignored.
     """
 
     kind: type[Stationary]
@@ -53,7 +53,7 @@ class PerFeature(Kernel):
     @property
     def _squared(self) -> bool:
         """Whether gamma multiplies squared differences."""
-        return self.kind is Gaussian
+        return self._base.metric == "sqeuclidean"
 
     def _scaled(self, X: Points) -> Points:
         points = as_points(X, "X")
@@ -92,13 +92,14 @@ class PerFeature(Kernel):
         t *= -base.rate
         left, right, total = xp.asarray(left), xp.asarray(right), np.zeros(Z.shape[1])
         for rows in row_blocks(t.shape, xp):
-            h = (left[rows, :] @ right.T) * base._slope(t[rows, :], xp)
-            if self.kind is Laplace:
+            h = (left[rows, :] @ right.T) * base.slope(t[rows, :], lib)
+            if base.metric == "manhattan":
+                h = -base.rate * h
                 for f in range(Z.shape[1]):
-                    total[f] -= float(lib.sum(h * lib.abs(Z[rows, f][:, None] - Z[:, f][None, :])))
+                    total[f] += float(lib.sum(h * lib.abs(Z[rows, f][:, None] - Z[:, f][None, :])))
                 continue
             if self._squared:
-                h = -h
+                h = -base.rate * h
             else:
                 near = t[rows, :] == 0.0
                 h = base.rate**2 * lib.where(near, 0.0, h / lib.where(near, 1.0, t[rows, :]))

@@ -1,4 +1,4 @@
-"""A kernel matrix that the user brings, and the check that it is one."""
+"""A kernel matrix given by the user, and the check that it is one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onefit.linalg import Arrays, LinAlgError, cholesky, eigh, fortran
 
 @dataclass(frozen=True)
 class Precomputed(Kernel):
-    """The points' rows already are their kernel values: ``X[i, j] = K(x_i, y_j)``.
+    """Rows of X are rows of the kernel matrix: ``X[i, j] = K(x_i, y_j)``.
 
     As everywhere in scikit-learn, `X` is (n, n) in a fit and (n_new, n) in a prediction, where the
     columns are the points of the fit.
@@ -28,7 +28,7 @@ class Precomputed(Kernel):
         )
 
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
-        """`geometry.X` itself, not a copy, unless `out` is given or it is symmetric up to noise."""
+        """`geometry.X` itself, unless `out` is given or it is only symmetric up to noise."""
         n_columns, n_points = geometry.X.shape[1], geometry.shape[1]
         if n_columns != n_points:
             raise ValueError(
@@ -53,19 +53,18 @@ class Precomputed(Kernel):
         return np.array(points.diagonal())
 
 
-def check_precomputed(K: Points, tol: float | None = None) -> Array:
+def check_precomputed(K: Points) -> Array:
     """Check that `K` is square, finite, symmetric and positive semi-definite up to rounding.
 
-    Semi-definite means that no eigenvalue is below ``-tol`` times the largest in size. The cheap
-    test comes first: if ``K + tol (trace K / n) I`` has a Cholesky factor then no eigenvalue is
-    below ``-tol trace(K) / n``, which is at least ``-tol`` times the largest. Only where it has
-    none are the eigenvalues computed.
+    Semi-definite means that no eigenvalue is below ``-tol`` times the largest in size, with tol =
+    1e-8, or 1e-4 for float32, which is the tolerance for symmetry too. The cheap test comes first:
+    if ``K + tol (trace K / n) I`` has a Cholesky factor then no eigenvalue is below ``-tol trace(K)
+    / n``, which is at least ``-tol`` times the largest. The eigenvalues are computed only if it has
+    none.
 
     Parameters
     ----------
     K : array of shape (n, n)
-    tol : float, default=None
-        Relative to the largest entry (symmetry) and eigenvalue; 1e-8, or 1e-4 for float32.
 
     Returns
     -------
@@ -78,10 +77,9 @@ def check_precomputed(K: Points, tol: float | None = None) -> Array:
             f"precomputed kernel must be square, with a row and a column for each point, got "
             f"shape {matrix.shape}."
         )
-    tol = noise_level(matrix.dtype, tol)
     _require_finite_entries(matrix)
-    matrix = symmetric(matrix, "precomputed kernel", tol)
-    _require_semidefinite(matrix, tol)
+    matrix = symmetric(matrix, "precomputed kernel")
+    _require_semidefinite(matrix, noise_level(matrix.dtype))
     return matrix
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
-from difflib import get_close_matches
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
+from onefit._validation import check_choice
 from onefit.kernels.base import CallableKernel, Kernel, require_number
 from onefit.kernels.distances import Array, Points, as_points, is_sparse
 from onefit.kernels.dot import Linear, Polynomial
@@ -46,7 +47,7 @@ def resolve_kernel(
     gamma: Any = "scale",
     sample_weight: Array | None = None,
 ) -> Kernel:
-    """The kernel object that an estimator's parameters mean.
+    """The kernel object of an estimator's parameters.
 
     Parameters
     ----------
@@ -55,12 +56,11 @@ def resolve_kernel(
         is unless its gamma is None; or a function of two matrices of rows that returns the kernel
         matrix, or of two rows that returns a number.
     X : array or sparse matrix of shape (n, d)
-        The training points; only gamma="scale" and "auto" look at them.
+        The training points, which only gamma="scale" and "auto" use.
     gamma : float, "scale", "auto" or array of shape (d,), default="scale"
         For a kernel whose own gamma is None. An array has a value for each column (stationary
-        kernels only). "auto" is 1/d. "scale" fits the unit of the kernel's distance: with v the
-        variance of all entries of X, 1/(d v) for the Gaussian and polynomial kernels (as
-        scikit-learn's SVC), 1/(d sqrt(v)) for Laplace and 1/sqrt(d v) for Matern; 1 if v is zero.
+        kernels only). "auto" is 1/d; "scale" depends on the variance of all entries of X, see
+        :func:`scale_gamma`.
     sample_weight : array of shape (n,), default=None
         How often each row counts in the variance.
 
@@ -89,12 +89,12 @@ def resolve_kernel(
 
 
 def named_kernel(kernel: Any) -> Any:
-    """The object that a known name is; anything else itself."""
+    """The object of a known name; anything else is returned as is."""
     return KERNELS[kernel]() if isinstance(kernel, str) and kernel in KERNELS else kernel
 
 
 def takes_gamma(kernel: Any) -> bool:
-    """Whether a kernel, by name or itself, has the gamma of the estimator: its own is None."""
+    """Whether a kernel, or its name, uses the gamma of the estimator: its own is None."""
     found = named_kernel(kernel)
     return isinstance(found, Kernel) and getattr(found, "gamma", 0.0) is None
 
@@ -106,9 +106,10 @@ def takes_gammas(kernel: Any) -> bool:
 
 
 def _get_kernel(kernel: Any) -> Kernel:
-    """The kernel that a name, an object or a function is."""
+    """The kernel of a name, an object or a function."""
     if isinstance(kernel, str):
-        return _lookup(kernel)()
+        check_choice("kernel", kernel, KERNELS)
+        return KERNELS[kernel]()
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
@@ -126,14 +127,6 @@ def is_precomputed(kernel: Any) -> bool:
 def needs_vectors(kernel: Any) -> bool:
     """Whether rows must be vectors of numbers; a user's function may compare anything."""
     return kernel.vectors if isinstance(kernel, Kernel) else not callable(kernel)
-
-
-def _lookup(name: str) -> type[Kernel]:
-    if name in KERNELS:
-        return KERNELS[name]
-    close = get_close_matches(name.lower(), KERNELS, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    raise ValueError(f"kernel {name!r} is unknown: {hint}Known names: {', '.join(KERNELS)}.")
 
 
 def _resolve_gamma(
@@ -154,8 +147,24 @@ def _resolve_gamma(
     points = as_points(X, "X")
     if gamma == "auto":
         return 1.0 / int(points.shape[1])
-    variance = _variance(points, sample_weight)
-    return float(kernel.scale_gamma(points.shape[1], variance)) if variance > 0 else 1.0
+    return scale_gamma(kernel, int(points.shape[1]), _variance(points, sample_weight))
+
+
+def scale_gamma(kernel: Kernel, n_features: int, variance: float) -> float:
+    """gamma="scale": one over the typical size of what gamma multiplies; 1 if the variance is 0.
+
+    That is 1/(d v) for kernels of squared distances and inner products (as in scikit-learn's SVC),
+    1/(d sqrt(v)) for the city-block distance, and 1/sqrt(d v) for the Euclidean one.
+    """
+    typical = {
+        "sqeuclidean": n_features * variance,
+        "dot": n_features * variance,
+        "manhattan": n_features * sqrt(variance),
+        "euclidean": sqrt(n_features * variance),
+    }
+    if kernel.metric not in typical:
+        raise ValueError(f"{kernel!r} has no distance that gamma='scale' could be taken from.")
+    return 1.0 / typical[kernel.metric] if variance > 0 else 1.0
 
 
 def _variance(X: Points, sample_weight: Array | None) -> float:

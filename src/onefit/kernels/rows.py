@@ -1,4 +1,4 @@
-"""Rows of any kind: a table of numbers, or objects that only a user's function understands."""
+"""Rows of any kind: a table of numbers, or objects for a user's function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def is_objects(X: Any) -> bool:
 
 
 def number_type(X: Any) -> Any:
-    """The precision of what is computed from points: float32 if they are, else float64."""
+    """The precision of values computed from points: float32 if they are, else float64."""
     return np.dtype(np.float32 if "float32" in str(X.dtype) else np.float64)
 
 
@@ -24,7 +24,7 @@ def as_rows(X: Any) -> Any:
     """`X` as it is if it is a table of numbers, else its rows as an array of objects.
 
     An array or a data frame of strings keeps its columns; any other sequence becomes an array with
-    one object, whatever it is, for each row.
+    one object for each row.
     """
     if sp.issparse(X):
         return X
@@ -44,6 +44,6 @@ def is_table(X: Any) -> bool:
     """Whether `X` is a table (or a column) of numbers, those of an array of objects included."""
     try:
         found = np.asarray(X.tolist() if is_objects(X) else X)
-    except Exception:  # whatever an object says that is taken for a sequence
+    except Exception:  # an object may raise anything when it is read as a sequence
         return False
     return bool(found.ndim in (1, 2) and not is_objects(found))

@@ -1,12 +1,11 @@
-"""Kernels that are a decreasing function of a distance, evaluated in place.
+"""Kernels that are a decreasing function of a distance.
 
-`gamma` always multiplies the distance that the kernel is named for, so its unit is one over that
-distance: one over a squared length for the Gaussian, one over a length for the others.
+`gamma` multiplies the distance of the kernel, so its unit is one over that distance: one over a
+squared length for the Gaussian, one over a length for the others.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar
@@ -22,17 +21,17 @@ from onefit.kernels.distances import (
     ones_of,
     row_blocks,
 )
-from onefit.linalg import Arrays, arrays_of
+from onefit.linalg import arrays_of
 
 
 @dataclass(frozen=True)
 class Stationary(Kernel):
-    """``K(x, y) = map(rate * gamma * distance(x, y))`` with ``map(0) = 1``.
+    """``K(x, y) = value(-rate * gamma * distance(x, y))`` with ``value(0) = 1``.
 
     Parameters
     ----------
     gamma : float or None, default=None
-        Positive; None is the ``gamma`` of the estimator that has the kernel.
+        Positive; None means the ``gamma`` of the estimator.
     """
 
     gamma: Any = None
@@ -44,26 +43,24 @@ class Stationary(Kernel):
         object.__setattr__(self, "gamma", require_number(self.gamma, "gamma", positive=True))
 
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
-        out = geometry.take(self.metric, out, scale=-self.rate * require_gamma(self))
-        arrays = geometry.arrays
-        if not arrays.on_host:
-            self._map(out, arrays)
-            return out
-        lost = np.finfo(out.dtype).eps ** 2
-        for rows in row_blocks(out.shape):
-            part = out[rows]
-            self._map(part, arrays)
-            # nothing beside the diagonal, which is 1; but what a factor makes of such entries
-            # underflows, and processors take ten to a hundred times as long then
-            part[part < lost] = 0.0
-        return out
+        lost = float(np.finfo(geometry.dtype).eps) ** 2
+
+        def mapped(t: Array, lib: Any) -> Array:
+            values = self.value(t, lib)
+            if geometry.arrays.on_host:
+                # negligible beside the diagonal, which is 1; products of such entries underflow,
+                # and processors take ten to a hundred times as long then
+                values[values < lost] = 0.0
+            return values
+
+        return geometry.take(self.metric, out, -self.rate * require_gamma(self), mapped)
 
     def diag(self, X: Points) -> Array:
         points = as_points(X, "X")
         return ones_of(points)
 
     def separation(self, X: Points, Y: Points) -> Array:
-        """The distance that is mapped: that of the images ends at sqrt(2), this one does not."""
+        """The distance of the points: unlike that in feature space it has no upper bound."""
         metric = "euclidean" if self.metric == "sqeuclidean" else self.metric
         return Geometry(X, Y, keep=False).take(metric)
 
@@ -74,24 +71,22 @@ class Stationary(Kernel):
         left, right, total = xp.asarray(left), xp.asarray(right), 0.0
         for rows in row_blocks(distances.shape, xp):
             t = distances[rows, :]
-            # d K / d log gamma = t map'(t)
-            total += float(xp.lib.sum((left[rows, :] @ right.T) * (t * self._slope(t, xp))))
+            # d K / d log gamma = t value'(t)
+            change = (left[rows, :] @ right.T) * (t * self.slope(t, xp.lib))
+            total += float(xp.lib.sum(change))
         return {"gamma": np.asarray(total)}
 
-    @staticmethod
-    def _slope(t: Array, xp: Arrays) -> Array:
-        """The derivative of the map by t."""
-        return xp.lib.exp(t)  # type: ignore[no-any-return]
+    def value(self, t: Array, lib: Any) -> Array:
+        """The kernel at ``t``, minus the scaled distance.
 
-    @staticmethod
-    @abstractmethod
-    def scale_gamma(n_features: int, variance: float) -> float:
-        """gamma="scale": one over the distance of typical points, given the variance of X."""
+        ``t`` is a new array of the library ``lib``, a namespace of the array API standard; it may
+        have entries of minus infinity.
+        """
+        return lib.exp(t)  # type: ignore[no-any-return]
 
-    @staticmethod
-    def _map(t: Array, xp: Arrays) -> None:
-        """Overwrite `t`, minus the scaled distance, by the value of the kernel."""
-        xp.exp_(t)
+    def slope(self, t: Array, lib: Any) -> Array:
+        """The derivative of :meth:`value` by ``t``, which gradients need."""
+        return lib.exp(t)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -103,20 +98,12 @@ class Gaussian(Stationary):
 
     metric = "sqeuclidean"
 
-    @staticmethod
-    def scale_gamma(n_features: int, variance: float) -> float:
-        return 1.0 / (n_features * variance)
-
 
 @dataclass(frozen=True)
 class Laplace(Stationary):
     """``K(x, y) = exp(-gamma ||x - y||_1)``; scikit-learn's "laplacian"."""
 
     metric = "manhattan"
-
-    @staticmethod
-    def scale_gamma(n_features: int, variance: float) -> float:
-        return 1.0 / (n_features * sqrt(variance))
 
 
 @dataclass(frozen=True)
@@ -129,10 +116,6 @@ class Matern12(Stationary):
 
     metric = "euclidean"
 
-    @staticmethod
-    def scale_gamma(n_features: int, variance: float) -> float:
-        return 1.0 / sqrt(n_features * variance)
-
 
 @dataclass(frozen=True)
 class Matern32(Matern12):
@@ -140,15 +123,12 @@ class Matern32(Matern12):
 
     rate = sqrt(3.0)
 
-    @staticmethod
-    def _map(t: Array, xp: Arrays) -> None:
-        decay = _decay(t, xp)
-        xp.one_minus_(t)
-        t *= decay
+    def value(self, t: Array, lib: Any) -> Array:
+        t = _bounded(t, lib)
+        return (1.0 - t) * lib.exp(t)  # type: ignore[no-any-return]
 
-    @staticmethod
-    def _slope(t: Array, xp: Arrays) -> Array:
-        return -t * xp.lib.exp(t)  # type: ignore[no-any-return]
+    def slope(self, t: Array, lib: Any) -> Array:
+        return -t * lib.exp(t)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -157,15 +137,12 @@ class Matern52(Matern12):
 
     rate = sqrt(5.0)
 
-    @staticmethod
-    def _map(t: Array, xp: Arrays) -> None:
-        decay = _decay(t, xp)
-        decay *= 1.0 - t + t * t / 3.0
-        t[...] = decay
+    def value(self, t: Array, lib: Any) -> Array:
+        t = _bounded(t, lib)
+        return (1.0 - t + t * t / 3.0) * lib.exp(t)  # type: ignore[no-any-return]
 
-    @staticmethod
-    def _slope(t: Array, xp: Arrays) -> Array:
-        return (t * t - t) / 3.0 * xp.lib.exp(t)  # type: ignore[no-any-return]
+    def slope(self, t: Array, lib: Any) -> Array:
+        return (t * t - t) / 3.0 * lib.exp(t)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -183,7 +160,7 @@ class PowerExponential(Stationary):
     Parameters
     ----------
     gamma : float or None, default=None
-        Positive; None is the ``gamma`` of the estimator that has the kernel.
+        Positive; None means the ``gamma`` of the estimator.
     p : {1, 2}, default=2
         Of the norm.
     q : float, default=1
@@ -237,19 +214,10 @@ class PowerExponential(Stationary):
             by_q += float(lib.sum(change * logs))
         return {"gamma": np.asarray(by_gamma), "q": np.asarray(by_q)}
 
-    @staticmethod
-    def scale_gamma(n_features: int, variance: float) -> float:
-        return 1.0 / sqrt(n_features * variance)
-
-    def _map(self, t: Array, xp: Arrays) -> None:  # type: ignore[override]
-        if self.q > 1.0:
-            xp.at_least_(t, -1e3)  # where the kernel is zero, and the power may overflow
-        t[...] = -((-t) ** self.q)
-        xp.exp_(t)
+    def value(self, t: Array, lib: Any) -> Array:
+        return lib.exp(-((-t) ** self.q))  # type: ignore[no-any-return]
 
 
-def _decay(t: Array, xp: Arrays) -> Array:
-    """exp(t), with `t` bounded where that is zero anyway so that no infinity times zero follows."""
-    xp.at_least_(t, -1e3)
-    decay: Array = xp.lib.exp(t)
-    return decay
+def _bounded(t: Array, lib: Any) -> Array:
+    """``t``, raised where exp(t) is zero anyway, so that no infinity is multiplied by it."""
+    return lib.clip(t, -1e3, 0.0)  # type: ignore[no-any-return]

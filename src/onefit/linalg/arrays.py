@@ -1,12 +1,12 @@
-"""Where arrays live, and what computes on them: NumPy here, another array library on a device.
+"""Operations on arrays: NumPy on the host, another array library on a device.
 
-A method is written once. What it does to arrays of n rows goes through one object, found once from
-the kernel matrix (:func:`arrays_of`) and passed down: :class:`Arrays` is NumPy with LAPACK by name
-(onefit.linalg.blas), onefit.linalg.device has the same operations for PyTorch, CuPy and whatever
-else keeps to the array API standard. Arrays with one number per column stay with NumPy in both
-cases: they decide what is done next, and are read at once.
+Each method is written once, for both. Its operations on arrays of n rows are those of one object,
+which :func:`arrays_of` finds from the kernel matrix: :class:`Arrays` is NumPy with LAPACK by name
+(onefit.linalg.blas), onefit.linalg.device has the same operations for PyTorch, CuPy and other
+libraries of the array API standard. Arrays with one number per column are NumPy's in both cases,
+because they decide at once what is done next.
 
-In place means that the argument is overwritten and that nothing else is of use afterwards.
+In place means that the argument is overwritten with the result.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from onefit.linalg.reduced import Eigenvectors, OrthogonalBasis, Tridiagonal
 
 __all__ = ["HOST", "Arrays", "arrays_of", "is_elsewhere", "to_host"]
 
-#: libraries whose arrays are computed with where they are
+#: libraries whose arrays stay on their own device
 LIBRARIES = ("torch", "cupy", "array_api_strict")
+#: steps of the power method for a norm
+POWER_STEPS = 10
 
 
 class Arrays:
@@ -37,7 +39,7 @@ class Arrays:
     on_host : bool
         Whether these are NumPy's arrays.
     terms : int
-        Terms that a product adds up before it adds up their sums; 0 where that is not known.
+        Number of terms that a product sums up before it adds these sums; 0 if unknown.
     """
 
     lib: ModuleType = np
@@ -50,15 +52,15 @@ class Arrays:
     # from NumPy's arrays and back
 
     def asarray(self, x: Any, dtype: Any = None) -> Any:
-        """An array of NumPy's, here."""
+        """A NumPy array, on this device."""
         return np.asarray(x, dtype=dtype)
 
     def host(self, x: Any) -> Array:
-        """An array from here, as one of NumPy's."""
+        """An array of this device, as a NumPy array."""
         return np.asarray(x)
 
     def astype(self, x: Any, dtype: Any) -> Any:
-        """The numbers in another precision, which is named as NumPy does."""
+        """The array in another precision, a dtype of NumPy."""
         return x.astype(dtype, copy=False)
 
     def zeros(self, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -66,14 +68,14 @@ class Arrays:
         return np.zeros(shape, dtype=dtype)
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """An array that is to be filled."""
+        """An uninitialised array."""
         return np.empty(shape, dtype=dtype)
 
     def copy(self, x: Any) -> Any:
-        """One that may be overwritten."""
+        """A copy."""
         return x.copy()
 
-    # some rows and columns, named by NumPy's indices or masks
+    # some rows and columns, by NumPy arrays of indices or masks
 
     def columns(self, x: Any, which: Any) -> Any:
         """Some columns of a matrix."""
@@ -87,25 +89,14 @@ class Arrays:
         """Overwrite some columns."""
         x[:, which] = values
 
-    def submatrix(self, x: Any, rows: Any, columns: Any) -> Any:
-        """Some rows and columns of a matrix."""
-        return blas.submatrix(x, rows, columns)
+    submatrix = staticmethod(blas.submatrix)
 
-    def add_diagonal(self, a: Any, value: float) -> Any:
-        """a + value I, in place."""
+    def add_diagonal(self, a: Any, value: float | Array) -> Any:
+        """a + diag(value), in place, for a number or a NumPy array of one for each row."""
         a[np.diag_indices_from(a)] += value
         return a
 
-    def rank_one(self, a: Any, x: Any, y: Any) -> None:
-        """a += x y' in place, for a column-major a."""
-        blas.rank_one(a, x, y)
-
-    def add_on_diagonal(self, a: Any, values: Array) -> Any:
-        """a + diag(values), in place."""
-        a[np.diag_indices_from(a)] += values
-        return a
-
-    # one number per row or column, as NumPy's array
+    # one number per row or column, as a NumPy array
 
     def diagonal(self, a: Any) -> Array:
         """The diagonal of a matrix."""
@@ -119,9 +110,7 @@ class Arrays:
         """sum_j a_ij^2 weights_jl for every row i and every l."""
         return blas.matmul(np.square(a), weights)
 
-    def dots(self, a: Any, b: Any) -> Array:
-        """The inner product of every column of ``a`` with that of ``b``."""
-        return blas.dots(a, b)
+    dots = staticmethod(blas.dots)
 
     def norms(self, a: Any) -> Array:
         """The Euclidean norm of every column."""
@@ -139,70 +128,36 @@ class Arrays:
         """x += a diag(scale), in place."""
         x += scale * a
 
-    # elementwise, in place
-
-    def exp_(self, t: Any) -> None:
-        """exp(t)."""
-        np.exp(t, out=t)
-
-    def sqrt_(self, t: Any) -> None:
-        """The root of t."""
-        np.sqrt(t, out=t)
-
-    def power_(self, t: Any, degree: int) -> None:
-        """A power of t."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.power(t, degree, out=t)
-
-    def one_minus_(self, t: Any) -> None:
-        """1 - t."""
-        np.subtract(1.0, t, out=t)
-
-    def at_least_(self, t: Any, value: float) -> None:
-        """The larger of t and a value."""
-        np.maximum(t, value, out=t)
-
     # matrices
+
+    rank_one = staticmethod(blas.rank_one)
+    add_gram = staticmethod(blas.add_gram)
+    matmul = staticmethod(blas.matmul)
+    mirrored = staticmethod(blas.mirrored)
+    unit_ridge = staticmethod(blas.unit_ridge)
+    inverse_spd = staticmethod(blas.inverse_spd)
+    solve_cholesky = staticmethod(blas.solve_cholesky)
+    solve_rows = staticmethod(blas.solve_rows)
 
     def fortran(self, a: Any) -> Any:
         """The array in column-major order, as LAPACK expects it."""
         return np.asfortranarray(a)
 
     def fortran_copy(self, a: Any) -> Any:
-        """One as LAPACK wants it, that may be overwritten."""
+        """A copy in column-major order."""
         return np.array(a, order="F")
-
-    def mirrored(self, a: Any) -> Any:
-        """Both triangles of a symmetric matrix of which the lower one is there; in place."""
-        return blas.mirrored(a)
-
-    def unit_ridge(self, a: Any, root: Array) -> Any:
-        """I + R a R of a symmetric matrix, R = diag(root)."""
-        return blas.unit_ridge(a, root)
 
     def cholesky(self, a: Any) -> Any:
         """Lower L with L L' = a; overwrites ``a``."""
         return blas.cholesky(a, overwrite=True)
 
-    def solve_cholesky(self, lower: Any, b: Any) -> Any:
-        """Solve L L' x = b, for some columns b."""
-        return blas.solve_cholesky(lower, b)
-
     def triangular_inverse(self, lower: Any) -> Any:
         """The inverse of a lower triangular matrix; overwrites it."""
         return blas.triangular_inverse(lower, overwrite=True)
 
-    def inverse_spd(self, a: Any) -> Any:
-        """The inverse of a positive definite matrix; overwrites ``a``."""
-        return blas.inverse_spd(a)
-
     def solve_spd(self, a: Any, b: Any) -> Any:
         """Solve a x = b for a small positive definite a."""
         return blas.solve_spd(a, b)
-
-    def solve_rows(self, lower: Any, a: Any) -> Any:
-        """X with X L' = a, row by row, for a lower triangular L; overwrites ``a``."""
-        return blas.solve_rows(lower, a)
 
     def eigh(self, a: Any) -> tuple[Any, Any]:
         """Eigenvalues (ascending) and eigenvectors of a symmetric matrix; overwrites ``a``."""
@@ -213,24 +168,22 @@ class Arrays:
         return Tridiagonal(a)
 
     def complement(self, columns: Array) -> reflections.Complement | OrthogonalBasis:
-        """What is orthogonal to some columns of NumPy's, which must be independent."""
+        """The orthogonal complement of some columns, a NumPy array; they must be independent."""
         return reflections.Complement.of(columns)
 
     def gram(self, a: Any) -> Any:
         """a'a, the lower triangle at least."""
         return blas.gram(np.asfortranarray(a))
 
-    def add_gram(self, total: Any, a: Any) -> None:
-        """total += a a' in place (the lower triangle at least), for a column-major total."""
-        blas.add_gram(total, a)
-
-    def matmul(self, a: Any, b: Any) -> Any:
-        """a b."""
-        return blas.matmul(a, b)
-
     def norm_of_gram(self, a: Any) -> float:
-        """A bound on the largest eigenvalue of a'a."""
-        return blas.norm_of_gram(a)
+        """A bound on the largest eigenvalue of a'a: twice what the power method finds."""
+        start = np.random.default_rng(0).normal(size=(a.shape[1], 1))
+        x, found = self.asarray(start, dtype_name(a.dtype)), 0.0
+        for _ in range(POWER_STEPS):
+            x = x / float(self.norms(x)[0])
+            x = self.matmul(a.T, self.matmul(a, x))
+            found = max(found, float(self.norms(x)[0]))
+        return 2.0 * found
 
 
 #: NumPy and LAPACK
@@ -238,7 +191,7 @@ HOST = Arrays()
 
 
 def is_elsewhere(x: Any) -> bool:
-    """Whether ``x`` is an array of PyTorch, CuPy or array-api-strict, wherever it lies."""
+    """Whether ``x`` is an array of PyTorch, CuPy or array-api-strict, on any device."""
     return type(x).__module__.partition(".")[0] in LIBRARIES and hasattr(x, "shape")
 
 
@@ -248,7 +201,7 @@ def to_host(x: Any) -> Any:
 
 
 def arrays_of(x: Any) -> Arrays:
-    """The array library of an array, or of a kernel matrix that is not stored."""
+    """The operations on an array, or on a Gram operator."""
     own = getattr(x, "arrays", None)
     if own is not None:
         return own  # type: ignore[no-any-return]
@@ -257,6 +210,11 @@ def arrays_of(x: Any) -> Arrays:
     from onefit.linalg.which import device_of
 
     return device_of(x)
+
+
+def dtype_name(dtype: Any) -> str:
+    """NumPy's name of a library's float type."""
+    return "float32" if "float32" in str(dtype) else "float64"
 
 
 def index(which: Any) -> Indices:

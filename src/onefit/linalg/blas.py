@@ -4,7 +4,7 @@ All of them go to SciPy's BLAS and LAPACK and none to NumPy's: the two wheels ca
 pools, and a loop that alternates between them makes the pools fight. Arrays are column-major, as
 LAPACK wants them; a C-ordered symmetric matrix is passed by its transpose, which is itself.
 
-These are the only modules that another array library has to replace.
+Another array library replaces only these two modules.
 """
 
 from __future__ import annotations
@@ -32,13 +32,10 @@ __all__ = [
     "inverse_spd",
     "matmul",
     "mirrored",
-    "norm_of_gram",
     "overflowing",
     "pivoted_cholesky",
-    "pivoted_qr",
     "rank_one",
     "row_product",
-    "smallest_eigenvalue",
     "smallest_tridiagonal",
     "solve_cholesky",
     "solve_lower",
@@ -46,7 +43,6 @@ __all__ = [
     "solve_spd",
     "solve_symmetric",
     "solve_tridiagonal",
-    "solve_upper",
     "submatrix",
     "triangular_inverse",
     "unit_ridge",
@@ -58,7 +54,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def overflowing(function: _Function) -> _Function:
-    """Decorate what may overflow, because its result is looked at: by a certificate, or for NaN."""
+    """Silence overflow in a function whose result is checked, by a certificate or for NaN."""
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     return quiet(function)
 
@@ -83,15 +79,15 @@ def fortran(a: Array) -> Array:
     return (a.copy(order="C").T) if a.flags.c_contiguous else a.copy(order="F")
 
 
-#: rows gathered at a time, few enough to stay in the cache
-_GATHER_ROWS = 64
+#: rows gathered, and rows mirrored, at a time, few enough to stay in the cache
+_GATHER_ROWS, _MIRRORED_ROWS = 64, 128
 #: the part of the rows beyond which reading all of them costs less than gathering those, for
 #: several columns and for one (benchmarks/row_product.py)
 _MAX_GATHERED_SHARE, _MAX_GATHERED_SHARE_OF_ONE = 0.7, 0.25
 
 
 def submatrix(a: Array, rows: Indices, columns: Indices) -> Array:
-    """``a[np.ix_(rows, columns)]``, gathered in pieces, which is several times as fast.
+    """``a[np.ix_(rows, columns)]``, two to three times as fast: rows first, some at a time.
 
     Rows are gathered from where they lie in a row: ``take`` copies a column-major matrix whole.
     """
@@ -168,10 +164,10 @@ def inverse_spd(a: Array) -> Array:
     return mirrored(np.asarray(inverse))
 
 
-def mirrored(a: Array, width: int = 128) -> Array:
+def mirrored(a: Array) -> Array:
     """Copy the lower triangle of ``a`` to the upper one, in place, a block at a time."""
-    for first in range(0, a.shape[0], width):
-        last = min(first + width, a.shape[0])
+    for first in range(0, a.shape[0], _MIRRORED_ROWS):
+        last = min(first + _MIRRORED_ROWS, a.shape[0])
         a[:first, first:last] = a[first:last, :first].T
         corner = np.tril(a[first:last, first:last])
         a[first:last, first:last] = corner + np.tril(corner, -1).T
@@ -194,7 +190,7 @@ def solve_spd(a: Array, b: Array, overwrite: bool = False) -> Array:
 
 def solve_symmetric(a: Array, b: Array) -> Array:
     """Solve a x = b for a small symmetric indefinite a (lower triangle); overwrites both."""
-    # room enough for LAPACK to work in blocks
+    # enough for LAPACK to work in blocks
     size = 64 * a.shape[0]
     _, _, x, info = lapack_routine("sysv", a)(
         a, b, lower=1, lwork=size, overwrite_a=1, overwrite_b=1
@@ -214,14 +210,6 @@ def solve_lower(lower: Array, b: Array, transposed: bool = False) -> Array:
     return np.asarray(x)
 
 
-def solve_upper(upper: Array, b: Array) -> Array:
-    """Solve U x = b for an upper triangular U."""
-    x, info = lapack_routine("trtrs", upper)(column_major(upper), b)
-    if info > 0:
-        raise LinAlgError(f"diagonal element {info} of a triangular factor is zero")
-    return np.asarray(x)
-
-
 def solve_rows(lower: Array, a: Array) -> Array:
     """X with X L' = a, row by row, for a lower triangular L and a C-ordered a, overwritten."""
     x = _blas("trsm", lower)(1.0, lower, a.T, lower=1, overwrite_b=1)
@@ -230,7 +218,7 @@ def solve_rows(lower: Array, a: Array) -> Array:
 
 def solve_tridiagonal(diagonal: Array, beside: Array, b: Array) -> Array:
     """Solve T x = b for a positive definite tridiagonal T."""
-    # LAPACK's wrapper wants a number beside the diagonal even if there is none
+    # the wrapper requires an off-diagonal element even of a 1 x 1 matrix
     beside = beside if beside.size else np.zeros(1, dtype=diagonal.dtype)
     _, _, x, info = lapack_routine("ptsv", diagonal)(diagonal, beside, b)
     if info > 0:
@@ -241,22 +229,13 @@ def solve_tridiagonal(diagonal: Array, beside: Array, b: Array) -> Array:
 def pivoted_cholesky(a: Array, tolerance: float = -1.0) -> tuple[Array, Indices]:
     """L (n, r) and an order of the rows with a[order, order] = L L', and r the numerical rank.
 
-    The largest diagonal entry of what is left comes next, until none exceeds the tolerance; a
-    negative one stands for what rounding leaves, n times the unit roundoff times the largest.
+    Each pivot is the largest diagonal entry of the remainder, until none exceeds the tolerance. A
+    negative tolerance means n times the unit roundoff times the largest entry.
     """
     factor, pivots, rank, _ = lapack_routine("pstrf", a)(column_major(a), lower=1, tol=tolerance)
     return np.tril(factor[:, :rank]), np.asarray(pivots - 1, dtype=np.intp)
 
 
-def pivoted_qr(a: Array) -> tuple[Array, Indices]:
-    """U of a[:, pivots] = Q U, its diagonal falling, and the pivots."""
-    factored, pivots, _, _, _ = lapack_routine("geqp3", a)(column_major(a))
-    rows = min(a.shape)
-    return np.triu(factored[:rows]), np.asarray(pivots - 1, dtype=np.intp)
-
-
-#: steps of the power method for a norm
-POWER_STEPS = 10
 #: rows up to which divide and conquer may have its workspace of 2 n^2 numbers
 MAX_DIVIDE_AND_CONQUER_ROWS = 1200
 
@@ -281,26 +260,16 @@ def eigh(a: Array, overwrite: bool = False) -> tuple[Array, Array]:
 
 
 def without_rounding(values: Array, size: float = 0.0) -> Array:
-    """Eigenvalues of a kernel matrix (ascending), those that rounding made negative set to zero.
+    """Eigenvalues of a kernel matrix (ascending); negative ones that are rounding become zero.
 
-    ``size`` is the norm of the matrix, where that is more than its largest eigenvalue here.
+    ``size`` is the norm of the matrix, if that is larger than its largest eigenvalue here.
     """
     if values[0] < -(np.finfo(values.dtype).eps ** 0.5) * max(abs(values[-1]), size):
         raise ValueError(
             f"the kernel matrix is indefinite: its smallest eigenvalue is {values[0]:.3g}, its "
-            f"largest {values[-1]:.3g}; a kernel must be positive semi-definite, correct it"
+            f"largest {values[-1]:.3g}; a kernel must be positive semi-definite: correct the kernel"
         )
     return np.asarray(np.maximum(values, 0.0))
-
-
-def smallest_eigenvalue(a: Array) -> float:
-    """The smallest eigenvalue of a symmetric matrix, by bisection of its tridiagonal form."""
-    values, _, _, _, info = lapack_routine("syevr", a)(
-        fortran(a), compute_v=0, range="I", il=1, iu=1, lower=1, overwrite_a=1
-    )
-    if info > 0:
-        raise LinAlgError("the symmetric eigenvalue iteration did not converge")
-    return float(values[0])
 
 
 def eigh_tridiagonal(diagonal: Array, beside: Array) -> tuple[Array, Array]:
@@ -322,22 +291,12 @@ def smallest_tridiagonal(diagonal: Array, beside: Array) -> float:
 
 
 def gram(a: Array, rows: bool = False, out: Array | None = None) -> Array:
-    """a'a, or a a' with ``rows``: the lower triangle; the upper one is zero, or as it is in out."""
+    """The lower triangle of a'a, or of a a' with ``rows``; the upper one is zero, or out's."""
     flip = a.flags.c_contiguous and not a.flags.f_contiguous
     place = {} if out is None else {"c": out, "overwrite_c": 1}
     return np.asarray(
         _blas("syrk", a)(1.0, a.T if flip else a, trans=int(rows == flip), lower=1, **place)
     )
-
-
-def norm_of_gram(a: Array) -> float:
-    """A bound on the largest eigenvalue of a'a: twice what a few steps of the power method find."""
-    x: Array = np.asarray(np.random.default_rng(0).normal(size=a.shape[1]), dtype=a.dtype)
-    found = 0.0
-    for _ in range(POWER_STEPS):
-        x = matmul(a.T, matmul(a, x / np.linalg.norm(x)))
-        found = max(found, float(np.linalg.norm(x)))
-    return 2.0 * found
 
 
 def rank_one(a: Array, x: Array, y: Array) -> None:
@@ -364,19 +323,14 @@ def accumulate(total: Array, a: Array, b: Array, fresh: bool = False) -> None:
 
 def matmul(a: Array, b: Array) -> Array:
     """a @ b, reading C-ordered operands through their transposes (no copies)."""
-    if b.ndim == 1:
-        return _matvec(a, b)
     a_flip, b_flip = _flip(a), _flip(b)
+    if b.ndim == 1:
+        return np.asarray(_blas("gemv", a)(1.0, a.T if a_flip else a, b, trans=a_flip))
     return np.asarray(
         _blas("gemm", a)(
             1.0, a.T if a_flip else a, b.T if b_flip else b, trans_a=a_flip, trans_b=b_flip
         )
     )
-
-
-def _matvec(a: Array, b: Array) -> Array:
-    flip = _flip(a)
-    return np.asarray(_blas("gemv", a)(1.0, a.T if flip else a, b, trans=flip))
 
 
 def _flip(a: Array) -> int:

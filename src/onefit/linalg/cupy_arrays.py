@@ -1,4 +1,4 @@
-"""CuPy's own ways where the array API standard has none, or a slower one."""
+"""Functions of CuPy that the array API standard lacks, or that are faster."""
 
 from __future__ import annotations
 
@@ -47,17 +47,11 @@ class CuPy(Device):
     def put_pairs(self, x: Any, rows: Any, columns: Any, values: Any) -> None:
         x[rows, columns] = values
 
-    def exp_(self, t: Any) -> None:
-        cupy.exp(t, out=t)
-
-    def sqrt_(self, t: Any) -> None:
-        cupy.sqrt(t, out=t)
-
     def submatrix(self, x: Any, rows: Any, columns: Any) -> Any:
         return x[self.index(rows)[:, None], self.index(columns)]
 
     def cholesky(self, a: Any) -> Any:
-        """Raise LinAlgError where there is no factor; by default CuPy does not check."""
+        """Raise LinAlgError if there is no factor; by default CuPy does not check."""
         with cupyx.errstate(linalg="raise"):
             return super().cholesky(a)
 

@@ -1,12 +1,11 @@
-"""The operations of `Arrays` on a device, for any library that keeps to the array API standard.
+"""The operations of `Arrays` on a device, for any library of the array API standard.
 
-A few things are not in the standard: overwriting an array elementwise, writing to entries that are
-named by indices, triangular systems, and the room that is left in memory. Here they have plain
-substitutes, slower and with the same numbers; onefit.linalg.torch_arrays and cupy_arrays have what
-these two libraries bring.
+A few operations are not in the standard: writing to entries selected by index arrays, triangular
+systems, and the free memory. Here they have slower substitutes with the same results;
+onefit.linalg.torch_arrays and cupy_arrays use the functions of these two libraries.
 
 **Triangular inverse by halves.** The inverse of [A, 0; B, C] is [A^-1, 0; -C^-1 B A^-1, C^-1], so
-that all but small blocks on the diagonal are matrix products, the fastest thing a device does.
+that all but small blocks on the diagonal are matrix products, the fastest operation of a device.
 """
 
 from __future__ import annotations
@@ -19,20 +18,19 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from onefit._types import Array
-from onefit.linalg.arrays import Arrays, index
-from onefit.linalg.blas import POWER_STEPS
+from onefit.linalg.arrays import Arrays, dtype_name, index
 from onefit.linalg.reduced import Eigenvectors, OrthogonalBasis
 
-__all__ = ["Device", "DeviceMemoryError", "dtype_name"]
+__all__ = ["Device", "DeviceMemoryError"]
 
-#: rows of a triangular matrix that is inverted at once
+#: rows of a triangular matrix that is inverted directly
 INVERTED_BLOCK_ROWS = 512
 #: bytes for tiles on a computer without a separate device
 HOST_TILE_BYTES = 2**31
 
 
 class DeviceMemoryError(MemoryError):
-    """A device has too little memory; the message says how little."""
+    """A device has too little memory; the message has the number of free bytes."""
 
 
 class Device(Arrays):
@@ -41,16 +39,16 @@ class Device(Arrays):
     Parameters
     ----------
     lib : module
-        Its namespace, by array-api-compat.
+        Its namespace, from array-api-compat.
     device : object
-        As the library names it.
+        The device object of the library.
     """
 
     on_host = False
     terms = 0
-    #: whether it is a real device, not the processor under another name
+    #: whether it is a device of its own, not the processor
     fast = False
-    #: the exception of the library for too little memory
+    #: exceptions that the library raises for too little memory
     exhausted: tuple[type[BaseException], ...] = (MemoryError,)
 
     def __init__(self, lib: Any, device: Any) -> None:
@@ -60,25 +58,25 @@ class Device(Arrays):
         return f"device {self.device}"
 
     def same(self, other: Arrays) -> bool:
-        """Whether arrays of both can meet in one operation."""
+        """Whether one operation can have arrays of both as operands."""
         return isinstance(other, Device) and (self.lib, str(self.device)) == (
             other.lib,
             str(other.device),
         )
 
     def room(self) -> float:
-        """Bytes that are free on it."""
+        """Free bytes of its memory."""
         return float(HOST_TILE_BYTES)
 
     def wait(self) -> None:
-        """Until it has done what it was given."""
+        """Wait until all operations are finished."""
 
     def release(self) -> None:
         """Free the memory that the library caches."""
 
     @contextmanager
     def within_memory(self, what: str) -> Iterator[None]:
-        """Say how much memory there is, and what to do, where it was not enough."""
+        """Turn an error for too little memory into one that says what to do."""
         try:
             yield
         except self.exhausted as error:
@@ -97,7 +95,7 @@ class Device(Arrays):
         return getattr(self.lib, np.dtype(dtype).name)
 
     def asarray(self, x: Any, dtype: Any = None) -> Any:
-        x = np.array(x, dtype=dtype, order="C")  # never the caller's own memory
+        x = np.array(x, dtype=dtype, order="C")  # not the caller's memory
         return self.lib.asarray(x, device=self.device)
 
     def host(self, x: Any) -> Array:
@@ -118,7 +116,7 @@ class Device(Arrays):
     # some rows and columns
 
     def index(self, which: Any) -> Any:
-        """Indices or a mask of NumPy's, as indices here."""
+        """A NumPy array of indices or a mask, as indices on this device."""
         return self.asarray(index(which), np.int64)
 
     def columns(self, x: Any, which: Any) -> Any:
@@ -126,7 +124,7 @@ class Device(Arrays):
 
     def rows(self, x: Any, which: Any) -> Any:
         if isinstance(which, slice):
-            # the standard has no ends beyond that of an array
+            # the standard has no slices beyond the end of an array
             return x[slice(*which.indices(x.shape[0])), ...]
         return self.lib.take(x, self.index(which), axis=0)
 
@@ -148,16 +146,13 @@ class Device(Arrays):
     def submatrix(self, x: Any, rows: Any, columns: Any) -> Any:
         return self.columns(self.rows(x, rows), columns)
 
-    def add_diagonal(self, a: Any, value: float) -> Any:
-        a += value * self.lib.eye(a.shape[0], dtype=a.dtype, device=self.device)
+    def add_diagonal(self, a: Any, value: float | Array) -> Any:
+        own = self.asarray(value) if isinstance(value, np.ndarray) else value
+        a += self.lib.eye(a.shape[0], dtype=a.dtype, device=self.device) * own
         return a
 
     def rank_one(self, a: Any, x: Any, y: Any) -> None:
         a += x[:, None] * y[None, :]
-
-    def add_on_diagonal(self, a: Any, values: Array) -> Any:
-        a += self.lib.eye(a.shape[0], dtype=a.dtype, device=self.device) * self.asarray(values)
-        return a
 
     # one number per row or column
 
@@ -196,24 +191,6 @@ class Device(Arrays):
     def add_scaled(self, x: Any, a: Any, scale: Array) -> None:
         x += self.asarray(scale) * a
 
-    # elementwise, in place
-
-    def exp_(self, t: Any) -> None:
-        t[...] = self.lib.exp(t)
-
-    def sqrt_(self, t: Any) -> None:
-        t[...] = self.lib.sqrt(t)
-
-    def power_(self, t: Any, degree: int) -> None:
-        t[...] = t**degree
-
-    def one_minus_(self, t: Any) -> None:
-        t *= -1.0
-        t += 1.0
-
-    def at_least_(self, t: Any, value: float) -> None:
-        t[...] = self.lib.where(t < value, value + 0.0 * t, t)
-
     # matrices
 
     def city_block(self, X: Any, Y: Any) -> Any:
@@ -244,17 +221,12 @@ class Device(Arrays):
         try:
             factor = self.lib.linalg.cholesky(a)
         except Exception as error:
-            if not self._singular(error):
+            if "LinAlgError" not in type(error).__name__:
                 raise
             raise LinAlgError(f"the matrix is not positive definite: {error}") from error
         if not bool(self.lib.isfinite(factor[-1, -1])):
             raise LinAlgError("the matrix is not positive definite")
         return factor
-
-    @staticmethod
-    def _singular(error: Exception) -> bool:
-        """Whether a library's error says that a matrix has no factor."""
-        return "LinAlgError" in type(error).__name__
 
     def triangular_inverse(self, lower: Any) -> Any:
         out = self.lib.zeros_like(lower)
@@ -311,18 +283,3 @@ class Device(Arrays):
 
     def matmul(self, a: Any, b: Any) -> Any:
         return a @ b
-
-    def norm_of_gram(self, a: Any) -> float:
-        """Twice what a few steps of the power method find."""
-        x: Any = np.random.default_rng(0).normal(size=a.shape[1]).astype(dtype_name(a.dtype))
-        x, found = self.asarray(x[:, None]), 0.0
-        for _ in range(POWER_STEPS):
-            x = x / float(self.norms(x)[0])
-            x = a.T @ (a @ x)
-            found = max(found, float(self.norms(x)[0]))
-        return 2.0 * found
-
-
-def dtype_name(dtype: Any) -> str:
-    """NumPy's name of a library's float type."""
-    return "float32" if "float32" in str(dtype) else "float64"

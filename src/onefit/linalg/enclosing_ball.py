@@ -1,4 +1,4 @@
-"""The smallest ball that encloses points of which only the inner products are known.
+"""The smallest ball that encloses points given by their inner products.
 
 With G the matrix of inner products and p its diagonal, weights beta >= 0 that sum to one make a
 centre c = sum_i beta_i x_i, at squared distances |x_j - c|^2 = p_j - 2 (G beta)_j + beta'G beta
@@ -7,8 +7,8 @@ smallest ball's dual problem is a lower bound for every such beta:
 
     p'beta - beta'G beta  <=  R^2  <=  max_j |x_j - c|^2,
 
-with equality on both sides at the maximiser of the left. So every beta bounds how far from R^2 it
-is, whatever way it was found: the difference is the *gap*.
+with equality on both sides at the maximiser of the left. So every beta bounds its distance from
+R^2, however it was found: the difference is the *gap*.
 
 **Active set.** On a face (the points whose weights may be positive) the maximiser solves one linear
 system, 2 G beta + nu = p, 1'beta = 1. A walk towards it stops where the first weight becomes zero;
@@ -18,9 +18,9 @@ of the face and larger in those that join, so that an ascent raises at least one
 points that joined may have to leave again at once, but never all, and the lower bound rises with
 every round. As there are finitely many faces, the search ends. Points that are affinely dependent
 would make the system singular: a ridge of the size of K's rounding is added for the walk, not for
-the bounds. The origin is moved first, to the mean of the points, or a cloud far from the origin
-would drown in rounding, and then off the space that they span by their root mean square distance,
-or a face around the mean would have a singular matrix of its own.
+the bounds. First the origin is moved to the mean of the points, because points far from the origin
+would lose their differences in rounding. Then it is moved off the space that they span by their
+root mean square distance, because the matrix of a face around the mean would be singular.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def enclosing_ball(K: Array) -> Ball:
     while found.gap > GAP_TOLERANCE * found.squared_radius:
         lower = found.squared_radius - found.gap
         better, beyond = _measured(G, p, _walk(G, p, ridge, found.weights, distances > lower))
-        if better.squared_radius - better.gap <= lower:  # as far as rounding lets it
+        if better.squared_radius - better.gap <= lower:  # no improvement beyond rounding
             break
         found, distances = better, beyond
     return found
@@ -129,7 +129,7 @@ def _walk(G: Array, p: Array, ridge: float, weights: Array, joining: Mask) -> Ar
         if not falling.any():
             return target
         fall = weights - target
-        # a weight that is zero already, and would fall, stops the walk at once
+        # a zero weight that would decrease stops the walk at once
         part = np.divide(weights, fall, out=np.zeros_like(fall), where=falling & (weights > 0.0))
         step = part[falling].min()
         weights = np.maximum(weights - step * fall, 0.0)

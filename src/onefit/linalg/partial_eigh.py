@@ -1,8 +1,8 @@
-r"""A partial eigendecomposition: inverses at many shifts for less than the price of eigenvectors.
+r"""A partial eigendecomposition: inverses at many shifts at a lower cost than eigenvectors.
 
-An eigendecomposition of A gives (A + c)^-1 at every c, but it gives more than that, and part of its
-price is for the difference: the eigenvectors of a tridiagonal matrix and their way back. Here that
-matrix T = H'AH is torn at a few of its off-diagonal elements t_j [1]_,
+An eigendecomposition of A gives (A + c)^-1 at every c, but part of its cost is not needed for that:
+the eigenvectors of a tridiagonal matrix and their transformation back. Here that matrix T = H'AH is
+torn at a few of its off-diagonal elements t_j [1]_,
 
     T = diag(T_1, ..., T_k) - sum_j |t_j| u_j u_j',          u_j = e_i - sign(t_j) e_{i+1},
 
@@ -16,7 +16,7 @@ with Q orthogonal and few columns in U. With D = diag(1/(e + c)), Woodbury's ide
     (A + c)^-1 = Q (D + W W') Q',     W = D U S^(-1/2),     S = I - U'D U,
 
 a sum of positive semidefinite terms. For one tear S = 1/(1 + |t| u'(T + c)^-1 u) >= c/(c + 2|t|):
-forming it loses no more digits than the condition number of A + c does.
+forming it loses no more digits than the condition number of A + c implies.
 
 References
 ----------
@@ -40,7 +40,7 @@ __all__ = ["PartialEigh"]
 
 #: fewest rows of a block, and the largest number of blocks (benchmarks/ablation.py)
 MIN_BLOCK_ROWS, MAX_BLOCKS = 125, 8
-#: rows that are permuted at a time
+#: rows permuted at a time
 PERMUTED_ROWS = 64
 
 
@@ -88,7 +88,7 @@ class PartialEigh:
         diagonal[cut - 1] += weight
         diagonal[cut] += weight
         tears = np.zeros((diagonal.size, cut.size), diagonal.dtype)
-        # from the last: a block reads no reflections behind its own columns, where Q replaces them
+        # from the last: a block reads no reflections behind its own columns, and Q replaces those
         for j, (first, last) in reversed(list(enumerate(pairwise(ends)))):
             e, Z = linalg.eigh_tridiagonal(diagonal[first:last], beside[first : last - 1])
             diagonal[first:last] = e
@@ -112,14 +112,14 @@ class PartialEigh:
             return np.empty((damped.shape[0], 0, n), U.dtype)
         pairs = np.asfortranarray((U[:, :, None] * U[:, None, :]).reshape(n, p * p))
         inner = linalg.matmul(damped, pairs).reshape(-1, p, p)
-        # NumPy's: so small that no thread is woken
+        # NumPy's, as matrices are too small for threads
         sigma, V = np.linalg.eigh(np.eye(p, dtype=U.dtype) - inner)
         V /= np.sqrt(np.maximum(sigma, np.finfo(sigma.dtype).eps))[:, None, :]
         return np.asarray(V.transpose(0, 2, 1) @ (damped[:, None, :] * U.T))
 
 
 def _places(beside: Array, blocks: int) -> Indices:
-    """Ends of blocks of about equal size, each at the smallest element thereabouts."""
+    """Ends of blocks of about equal size, each at the smallest element nearby."""
     n = beside.size + 1
     slack = n // (8 * blocks)
     places = [0]

@@ -1,9 +1,9 @@
 """(A + c I)^-1 of one symmetric matrix at many c, and the complement of a few columns.
 
 On the host A = H T H' with a tridiagonal T and Householder reflections H, and each c costs a
-tridiagonal system; what is orthogonal to some columns has the basis of their reflections. A device
-has the whole eigendecomposition sooner than reflections one after the other, and a basis as a
-matrix, products with which are the fastest thing it does.
+tridiagonal system; the orthogonal complement of some columns has the basis of their reflections. A
+device computes the whole eigendecomposition faster than reflections one after the other, and holds
+the basis as a matrix, because products are its fastest operation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Tridiagonal:
         self.diagonal, self.beside, self.H = reflections.tridiagonal(A, overwrite=True)
 
     def solve(self, ridges: Array, r: Array) -> tuple[Array, Mask]:
-        """(A + c)^-1 r at every c, (k, L q), and which of these there are."""
+        """(A + c)^-1 r at every c, (k, L q), and the c for which it exists."""
         (k, q), L = r.shape, ridges.size
         V, found = np.zeros((k, L, q), dtype=r.dtype), np.ones(L, dtype=bool)
         z = self.H.coordinates(r)
@@ -58,7 +58,7 @@ class Eigenvectors:
         self.values = xp.host(values)
 
     def solve(self, ridges: Array, r: Any) -> tuple[Any, Mask]:
-        """(A + c)^-1 r at every c, (k, L q), and which of these there are."""
+        """(A + c)^-1 r at every c, (k, L q), and the c for which it exists."""
         xp, found = self.arrays, self.values[0] + ridges > 0.0
         z = xp.host(self.Q.T @ r)
         shifted = np.where(found, self.values[:, None] + ridges, np.inf)
@@ -67,7 +67,7 @@ class Eigenvectors:
 
 
 class OrthogonalBasis(NamedTuple):
-    """A basis of what is orthogonal to some columns, as :class:`onefit.linalg.Complement` is one.
+    """A basis of the orthogonal complement of some columns, as a matrix.
 
     Attributes
     ----------

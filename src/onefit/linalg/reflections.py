@@ -1,7 +1,7 @@
 """Orthogonal matrices as products of Householder reflections, which LAPACK applies unformed.
 
-Two factorisations give them: QR, for what is orthogonal to some columns, and the reduction of a
-symmetric matrix to tridiagonal form.
+They come from two factorisations: QR, for the orthogonal complement of some columns, and the
+reduction of a symmetric matrix to tridiagonal form.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import NamedTuple
 import numpy as np
 
 from onefit._types import Array
-from onefit.linalg.blas import MAX_DIVIDE_AND_CONQUER_ROWS, column_major, lapack_routine
+from onefit.linalg.blas import column_major, lapack_routine
 
 __all__ = ["Complement", "Reflections", "tridiagonal"]
 
 #: columns moved, and columns reduced, at a time
 _MOVED_COLUMNS, _REDUCED_COLUMNS = 64, 16
-#: reflections applied at a time: few of them to small matrices, products with which need no packing
-_REFLECTIONS = {True: 8, False: 32}
+#: reflections that LAPACK makes or applies together: more room for them is not used
+_APPLIED_COLUMNS = 32
 #: numbers that LAPACK keeps for itself when it applies them
 _LAPACK_WORK_ELEMENTS = 65 * 64
 
 
-class Complement(NamedTuple):
-    """What is orthogonal to some columns, in the basis that Householder reflections give.
+class Reflections(NamedTuple):
+    """H, a product of Householder reflections.
 
     Attributes
     ----------
@@ -36,68 +36,62 @@ class Complement(NamedTuple):
     columns: Array
     scales: Array
 
-    @classmethod
-    def of(cls, a: Array) -> Complement:
-        """The complement of the columns of a (n, d), which must be independent."""
-        size = 64 * max(1, a.shape[1])
-        columns, scales, _, _ = lapack_routine("geqrf", a)(np.array(a, order="F"), lwork=size)
-        return cls(np.asarray(columns), np.asarray(scales))
-
-    def coordinates(self, a: Array) -> Array:
-        """Q'a, for the basis Q (n, n - d)."""
-        return np.asfortranarray(self._reflect(a, "L", "T")[self.scales.size :])
-
-    def vectors(self, a: Array) -> Array:
-        """Q a."""
-        out = np.zeros((self.columns.shape[0], a.shape[1]), dtype=a.dtype, order="F")
-        out[self.scales.size :] = a
-        return self._reflect(out, "L", "N")
-
-    def congruent(self, a: Array) -> Array:
-        """Q'a Q of a symmetric matrix, both triangles."""
-        half = self._reflect(a, "L", "T")
-        return np.asfortranarray(
-            self._reflect(half, "R", "N")[self.scales.size :, self.scales.size :]
-        )
-
-    def _reflect(self, a: Array, side: str, trans: str) -> Array:
-        size = 64 * max(a.shape) + _LAPACK_WORK_ELEMENTS
-        out, _, _ = lapack_routine("ormqr", a)(side, trans, self.columns, self.scales, a, size)
-        return np.asarray(out)
-
-
-class Reflections(NamedTuple):
-    """H, a product of Householder reflections.
-
-    Attributes
-    ----------
-    columns : (n, n) array
-        The vector of the j-th reflection below the diagonal of column j.
-    scales : (n,) array
-    """
-
-    columns: Array
-    scales: Array
-
     def times(self, block: Array, first: int) -> Array:
         """H times a matrix that is zero but for a block of rows: what follows them is not read."""
-        n, last, width = self.columns.shape[0], first + block.shape[0], block.shape[1]
-        out = np.zeros((n, width), dtype=block.dtype, order="F")
+        last = first + block.shape[0]
+        out = np.zeros((self.columns.shape[0], block.shape[1]), dtype=block.dtype, order="F")
         out[first:last] = block
-        size = _REFLECTIONS[n <= MAX_DIVIDE_AND_CONQUER_ROWS] * width + _LAPACK_WORK_ELEMENTS
-        out, _, _ = lapack_routine("ormqr", out)(
-            "L", "N", self.columns[:, :last], self.scales[:last], out, size, overwrite_c=1
-        )
-        return np.asarray(out)
+        part = Reflections(self.columns[:, :last], self.scales[:last])
+        return part.apply(out, "L", "N", overwrite=True)
 
     def coordinates(self, a: Array) -> Array:
         """H'a."""
-        size = (
-            _REFLECTIONS[a.shape[0] <= MAX_DIVIDE_AND_CONQUER_ROWS] * a.shape[1]
-            + _LAPACK_WORK_ELEMENTS
+        return self.apply(a, "L", "T")
+
+    def apply(self, a: Array, side: str, trans: str, overwrite: bool = False) -> Array:
+        """H or H' (``trans`` "N" or "T") times a, from the left or the right (``side``)."""
+        size = _APPLIED_COLUMNS * max(a.shape) + _LAPACK_WORK_ELEMENTS
+        out, _, _ = lapack_routine("ormqr", a)(
+            side, trans, self.columns, self.scales, a, size, overwrite_c=overwrite
         )
-        out, _, _ = lapack_routine("ormqr", a)("L", "T", self.columns, self.scales, a, size)
         return np.asarray(out)
+
+
+class Complement(NamedTuple):
+    """The orthogonal complement of some columns, in the basis of their Householder reflections.
+
+    Attributes
+    ----------
+    reflections : Reflections
+        H of the d columns: its last n - d columns are the basis Q.
+    """
+
+    reflections: Reflections
+
+    @classmethod
+    def of(cls, a: Array) -> Complement:
+        """The complement of the columns of a (n, d), which must be independent."""
+        size = _APPLIED_COLUMNS * max(1, a.shape[1])
+        columns, scales, _, _ = lapack_routine("geqrf", a)(np.array(a, order="F"), lwork=size)
+        return cls(Reflections(np.asarray(columns), np.asarray(scales)))
+
+    def coordinates(self, a: Array) -> Array:
+        """Q'a."""
+        H = self.reflections
+        return np.asfortranarray(H.coordinates(a)[H.scales.size :])
+
+    def vectors(self, a: Array) -> Array:
+        """Q a."""
+        H = self.reflections
+        out = np.zeros((H.columns.shape[0], a.shape[1]), dtype=a.dtype, order="F")
+        out[H.scales.size :] = a
+        return H.apply(out, "L", "N", overwrite=True)
+
+    def congruent(self, a: Array) -> Array:
+        """Q'a Q of a symmetric matrix, both triangles."""
+        H = self.reflections
+        whole = H.apply(H.coordinates(a), "R", "N", overwrite=True)
+        return np.asfortranarray(whole[H.scales.size :, H.scales.size :])
 
 
 def tridiagonal(a: Array, overwrite: bool = False) -> tuple[Array, Array, Reflections]:

@@ -8,9 +8,9 @@ the chosen J, give all the others,
 
 up to a relative error of WEIGHT_TOLERANCE * MAX_EIGENVALUE_RATIO,
 
-and the sums at every c are combinations of the sums at the chosen ones. Each weight changes by
-no more than that relative part of itself, and so does a sum of positive semidefinite terms:
-nothing cancels that did not before.
+and the sums at every c are combinations of the sums at the chosen ones. The relative error of a
+weight, and so that of a sum of positive semidefinite terms, is at most that large: there is no new
+cancellation.
 
 The eigenvalues are cut into groups, those far below every c into one, the others by size. A
 pivoted QR of the weights at sample points of a group's range picks its chosen c and T (an
@@ -23,17 +23,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from scipy.linalg import qr, solve_triangular
 
 from onefit._types import Array, Indices
-from onefit.linalg import blas as linalg
 
 __all__ = ["ShiftGroup", "interpolate_shifts", "shift_groups"]
 
-#: of the weights, relative to the largest of a group, whatever the type of the eigenvalues
+#: relative to the largest weight of a group, for eigenvalues of any type
 WEIGHT_TOLERANCE = 2.5e-13
-#: of the largest to the smallest eigenvalue of a group
+#: ratio of the largest to the smallest eigenvalue of a group
 MAX_EIGENVALUE_RATIO = 20.0
-#: eigenvalues below this part of the smallest c are one group
+#: eigenvalues below this share of the smallest c are one group
 SMALL_EIGENVALUE_SHARE = 1e-3
 #: sample points of a group's range
 SAMPLE_POINTS = 48
@@ -101,16 +101,16 @@ def _error(values: Array, ridges: Array, chosen: Indices, combine: Array) -> Arr
 def _interpolate(values: Array, ridges: Array) -> tuple[Indices, Array]:
     """J and T of one group."""
     low, high = float(values[0]), float(values[-1])
-    # evenly by logarithm; from zero, evenly
+    # evenly spaced logarithms; evenly spaced if the range starts at zero
     steps = np.linspace(0.0, 1.0, SAMPLE_POINTS)
     at = low * (high / low) ** steps if low > 0.0 else high * steps
     weights = 1.0 / (at[:, None] + ridges)
     size = weights.max(axis=0)
-    upper, pivots = linalg.pivoted_qr(weights / size)
+    upper, pivots = qr(weights / size, mode="r", pivoting=True)
     pivot = np.abs(np.diagonal(upper))
     rank = int(np.count_nonzero(pivot > WEIGHT_TOLERANCE * pivot[0]))
     combine = np.eye(rank, ridges.size)
-    combine[:, rank:] = linalg.solve_upper(upper[:rank, :rank], upper[:rank, rank:])
+    combine[:, rank:] = solve_triangular(upper[:rank, :rank], upper[:rank, rank:])
     chosen = pivots[:rank]
     ordered = np.empty_like(combine)
     ordered[:, pivots] = combine * (size[pivots] / size[chosen][:, None])

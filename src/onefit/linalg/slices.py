@@ -1,4 +1,4 @@
-"""Leading bits of numbers, of which sums of products are free of rounding.
+"""Leading bits of numbers, whose products are summed without rounding.
 
 A slice has the leading SLICE_BITS bits of some numbers, counted from those of the largest. A
 product of two slices has 2 SLICE_BITS bits, and 2^17 of them add up in double precision without
@@ -24,19 +24,19 @@ SLICE_BITS = 18
 
 
 def top_of(size: Any) -> Any:
-    """Constant that leaves SLICE_BITS bits of numbers up to a size when added and subtracted."""
+    """Constant that, added and subtracted, leaves SLICE_BITS bits of numbers up to a size."""
     return np.exp2(np.ceil(np.log2(np.maximum(size, np.finfo(np.float64).tiny))) + 53 - SLICE_BITS)
 
 
 def leading(x: Any, top: Any) -> Any:
-    """The slice of an array x that a top leaves."""
+    """The slice of an array x for a constant of :func:`top_of`."""
     out = x + top
     out -= top
     return out
 
 
 def power_of_two(x: Any) -> Any:
-    """The power of two next to every number, 1 for zero."""
+    """The power of two nearest to every number, 1 for zero."""
     return np.exp2(np.round(np.log2(np.where(x > 0.0, x, 1.0))))
 
 

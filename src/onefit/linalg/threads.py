@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
@@ -18,25 +19,34 @@ Result = TypeVar("Result")
 _LIMITING = Lock()
 
 
-def each(action: Callable[..., None], jobs: Iterable[tuple[Any, ...]]) -> None:
-    """Do all jobs, in as many threads as BLAS may use, each with one BLAS thread."""
+def each(
+    action: Callable[..., Result],
+    jobs: Iterable[tuple[Any, ...]],
+    then: Callable[[Result], None] = lambda _: None,
+) -> None:
+    """Do all jobs, in as many threads as BLAS may use, each with one BLAS thread.
+
+    ``then`` is called with what each job returns, in this thread and in the order of the jobs.
+    """
     threads = blas_threads()
     # the limit holds for the whole process: of two threads that set and restore it, one is wrong
     if threads == 1 or not _LIMITING.acquire(blocking=False):
         for job in jobs:
-            action(*job)
+            then(action(*job))
         return
     try:
-        with _controller().limit(limits=1, user_api="blas"):
-            deque(in_flight(lambda job: action(*job), jobs, threads), maxlen=0)
+        found = in_flight(lambda job: action(*job), jobs, threads)
+        with _controller().limit(limits=1, user_api="blas"), closing(found):
+            for result in found:
+                then(result)
     finally:
         _LIMITING.release()
 
 
 def in_flight(
     work: Callable[[Any], Result], items: Iterable[Any], workers: int
-) -> Iterator[Result]:
-    """Results in the order of the items; at most two items per worker are under way."""
+) -> Generator[Result, None, None]:
+    """Results in the order of the items; at most two items per worker are in progress."""
     waiting: deque[Future[Result]] = deque()
     pool = ThreadPoolExecutor(workers)
     try:
@@ -56,6 +66,6 @@ def _controller() -> ThreadpoolController:
 
 
 def blas_threads() -> int:
-    """The number of threads that BLAS may use at present."""
+    """The number of threads that BLAS may use now."""
     blas = _controller().select(user_api="blas").lib_controllers
     return max((int(one.num_threads) for one in blas), default=1)

@@ -1,8 +1,8 @@
-"""PyTorch's own ways where the array API standard has none, or a slower one."""
+"""Functions of PyTorch that the array API standard lacks, or that are faster."""
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,25 +12,6 @@ from onefit._types import Array
 from onefit.linalg.device import Device
 
 __all__ = ["Torch"]
-
-
-#: differences that are held at a time
-MAX_DIFFERENCE_ELEMENTS = 2**24
-
-
-def summed_gaps(X: Any, Y: Any) -> Any:
-    """City-block distances: differences of all columns for some rows, then their sums of sizes.
-
-    A difference is written once and read once. Column after column it would be added to what is
-    there, which reads and writes the sums as often as there are columns.
-    """
-    out = torch.empty((X.shape[0], Y.shape[0]), dtype=X.dtype, device=X.device)
-    x, y = X.T.contiguous()[:, :, None], Y.T.contiguous()[:, None, :]
-    step = max(1, MAX_DIFFERENCE_ELEMENTS // max(1, Y.shape[0] * X.shape[1]))
-    for first in range(0, X.shape[0], step):
-        gaps = x[:, first : first + step] - y
-        torch.linalg.vector_norm(gaps, 1, dim=0, out=out[first : first + step])
-    return out
 
 
 @cache
@@ -75,50 +56,26 @@ class Torch(Device):
     def host(self, x: Any) -> Array:
         return np.asarray(x.cpu().numpy())
 
-    def copy(self, x: Any) -> Any:
-        return x.clone()
-
     def put(self, x: Any, which: Any, values: Any) -> None:
         x[:, self.index(which)] = values
 
     def put_pairs(self, x: Any, rows: Any, columns: Any, values: Any) -> None:
         x[rows, columns] = values
 
-    def add_diagonal(self, a: Any, value: float) -> Any:
-        a.diagonal().add_(value)
+    def add_diagonal(self, a: Any, value: float | Array) -> Any:
+        a.diagonal().add_(self.asarray(value) if isinstance(value, np.ndarray) else value)
         return a
 
     def rank_one(self, a: Any, x: Any, y: Any) -> None:
         a.addr_(x, y)
-
-    def add_on_diagonal(self, a: Any, values: Array) -> Any:
-        a.diagonal().add_(self.asarray(values))
-        return a
-
-    def add_scaled(self, x: Any, a: Any, scale: Array) -> None:
-        x.addcmul_(a, self.asarray(scale))
-
-    def exp_(self, t: Any) -> None:
-        t.exp_()
-
-    def sqrt_(self, t: Any) -> None:
-        t.sqrt_()
-
-    def power_(self, t: Any, degree: int) -> None:
-        t.pow_(degree)
-
-    def at_least_(self, t: Any, value: float) -> None:
-        t.clamp_(min=value)
 
     def submatrix(self, x: Any, rows: Any, columns: Any) -> Any:
         return x[self.index(rows)[:, None], self.index(columns)]
 
     def city_block(self, X: Any, Y: Any) -> Any:
         """City-block distances: PyTorch's routine on a CPU, a Triton kernel on a GPU."""
-        if not self.fast:
-            return torch.cdist(X, Y, p=1.0)
-        own = _compiled()
-        return summed_gaps(X, Y) if own is None else own(X, Y)
+        own = _compiled() if self.fast else partial(torch.cdist, p=1.0)
+        return super().city_block(X, Y) if own is None else own(X, Y)
 
     def solve_cholesky(self, lower: Any, b: Any) -> Any:
         return torch.cholesky_solve(b, lower)

@@ -1,4 +1,4 @@
-"""Manhattan distances on a GPU by a kernel of Triton, which PyTorch installs beside itself.
+"""Manhattan distances on a GPU by a Triton kernel (Triton is installed with PyTorch).
 
 A program computes a tile of the matrix. Its sums stay in registers while the columns of the points
 are read one after the other, so that each distance is written to memory once. The time is then that

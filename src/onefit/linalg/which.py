@@ -1,7 +1,7 @@
-"""Which device: that of an array, or that of a name.
+"""The device of an array, or of a name.
 
 The namespace comes from array-api-compat, the device from the arrays. PyTorch and CuPy are imported
-where one of their arrays, or a device by its name, asks for them.
+only if one of their arrays or a device name is given.
 """
 
 from __future__ import annotations
@@ -15,31 +15,25 @@ __all__ = ["device_of", "named_device"]
 
 
 def device_of(x: Any) -> Device:
-    """The one that an array lies on."""
-    compat = _compat()
+    """The device that holds an array."""
+    compat, library = _compat(), type(x).__module__.partition(".")[0]
     lib, device = compat.array_namespace(x), compat.device(x)
-    name = type(x).__module__.partition(".")[0]
-    return _kind(name)(lib, device)
-
-
-def _kind(library: str) -> type[Device]:
-    """The class of devices of an array library."""
     if library == "torch":
         from onefit.linalg.torch_arrays import Torch
 
-        return Torch
+        return Torch(lib, device)
     if library == "cupy":
         from onefit.linalg.cupy_arrays import CuPy
 
-        return CuPy
-    return Device
+        return CuPy(lib, device)
+    return Device(lib, device)
 
 
 def named_device(name: Any) -> Device | None:
     """The device meant by ``device="cuda"``: PyTorch's, or CuPy's without it; None for "cpu".
 
-    "torch:cpu" is PyTorch on the processor: the same code without a GPU. A device that is not there
-    is an error that says so.
+    "torch:cpu" is PyTorch on the processor: the same code without a GPU. A device that does not
+    exist is an error.
     """
     if name is None or str(name) == "cpu":
         return None
@@ -84,7 +78,7 @@ def _cuda_cupy(number: int) -> Device | None:
 
         if number >= cupy.cuda.runtime.getDeviceCount():
             return None
-    except Exception:  # without a driver CuPy raises errors of its own
+    except Exception:  # without a driver CuPy raises errors of other classes
         return None
     with cupy.cuda.Device(number):
         return device_of(cupy.empty(0))
@@ -94,5 +88,5 @@ def _compat() -> Any:
     try:
         return import_module("array_api_compat")
     except ImportError:
-        # scikit-learn brings a copy
+        # scikit-learn contains a copy
         return import_module("sklearn.externals.array_api_compat")

@@ -47,7 +47,7 @@ LOSSES: dict[str, Any] = {
 
 
 def named_loss(loss: Any) -> Any:
-    """The object that a known name is; anything else itself."""
+    """The object of a known name; anything else is returned as is."""
     return LOSSES[loss]() if isinstance(loss, str) and loss in LOSSES else loss
 
 

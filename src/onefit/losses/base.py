@@ -1,14 +1,16 @@
-"""What a loss is: a convex function of one prediction, and its derivatives.
+"""The interface of losses: a convex function of one prediction, and its derivatives.
 
-A loss ``V(y, u)`` knows neither kernel nor lambda. Solvers and held-out methods see it only
-through the five pointwise functions of :class:`Loss`, and ask :func:`require` beforehand for the
-ones they need.
+A loss ``V(y, u)`` is independent of kernel and lambda. Solvers and held-out methods use only the
+five pointwise functions of :class:`Loss`, and check by :func:`require` beforehand that those they
+need exist.
 """
 
 from __future__ import annotations
 
 import numbers
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +21,13 @@ __all__ = [
     "Array",
     "Loss",
     "MissingDerivativeError",
+    "PerTarget",
     "PiecewiseQuadratic",
     "SmoothLoss",
     "check_level",
     "in_type_of",
     "loss_of",
-    "of_columns",
+    "per_target",
     "require",
     "resolved",
 ]
@@ -104,10 +107,10 @@ def loss_of(loss: Loss, columns: Any) -> Loss:
 
 
 def resolved(loss: Loss, y: Array, s: Array) -> Loss:
-    """The loss with widths in units of the targets, where it takes them from their spread ("mad").
+    """The loss with widths in units of the targets, if it computes them from their spread ("mad").
 
-    Each column of targets and weights is one training set, and has a width of its own: rows of
-    weight zero, those held out among them, have no part in it.
+    Each column of targets and weights is one training set with a width of its own. Rows of weight
+    zero, such as held-out rows, are ignored.
 
     Parameters
     ----------
@@ -121,25 +124,21 @@ def resolved(loss: Loss, y: Array, s: Array) -> Loss:
     return found
 
 
-def of_columns(parameter: tuple[float, ...], columns: Any) -> float | tuple[float, ...]:
-    """A parameter of some of the targets, of a tuple that has one for each."""
-    some = np.asarray(parameter)[columns]
-    return tuple(some.tolist()) if some.size > 1 else float(some[0])
-
-
 def in_type_of(r: Array, parameter: Any) -> Any:
-    """A parameter that does not change the precision of what it meets."""
+    """A parameter that does not change the precision of the residuals."""
     return np.asarray(parameter, dtype=r.dtype) if isinstance(parameter, tuple) else parameter
 
 
-def check_level(level: Any) -> float | tuple[float, ...]:
-    """A level between 0 and 1, or several."""
-    if np.ndim(level) == 1 and np.size(level) > 0:
-        return tuple(_one_level(one) for one in level) if len(level) > 1 else _one_level(level[0])
-    return _one_level(level)
+def per_target(value: Any, check: Callable[[Any], float]) -> float | tuple[float, ...]:
+    """A checked number, or a tuple of one for each target."""
+    if np.ndim(value) == 1 and np.size(value) > 0:
+        checked = tuple(check(one) for one in value)
+        return checked if len(checked) > 1 else checked[0]
+    return check(value)
 
 
-def _one_level(level: Any) -> float:
+def check_level(level: Any) -> float:
+    """A level between 0 and 1."""
     ok = isinstance(level, numbers.Real) and not isinstance(level, (bool, np.bool_))
     if not ok or not 0.0 < float(level) < 1.0:
         raise ValueError(
@@ -150,10 +149,32 @@ def _one_level(level: Any) -> float:
 
 
 class PiecewiseQuadratic:
-    """Base of the losses made of quadratic and straight pieces."""
+    """Base of the losses made of quadratic and linear pieces."""
 
     quadratic = False
     piecewise_quadratic = True
+
+
+class PerTarget(PiecewiseQuadratic):
+    """Base of losses of residuals with parameters that may have a number for each target.
+
+    Attributes
+    ----------
+    by_target : tuple of str
+        Names of these parameters: a number, or a tuple of numbers.
+    """
+
+    by_target: ClassVar[tuple[str, ...]]
+    of_residual = True
+    task = "regression"
+
+    def take(self, columns: Any) -> Self:
+        """The loss of some of the targets; a number alone serves them all."""
+        several = (name for name in self.by_target if isinstance(getattr(self, name), tuple))
+        taken = {
+            name: per_target(np.asarray(getattr(self, name))[columns], float) for name in several
+        }
+        return replace(self, **taken) if taken else self  # type: ignore[type-var]
 
 
 class SmoothLoss:
@@ -163,5 +184,5 @@ class SmoothLoss:
     piecewise_quadratic = False
 
     def piece(self, y: Array, u: Array) -> Array:
-        """Every point lies on the one piece there is."""
+        """The only piece, for every point."""
         return np.zeros(np.broadcast_shapes(np.shape(y), np.shape(u)), dtype=np.int8)

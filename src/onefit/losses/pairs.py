@@ -1,9 +1,9 @@
-"""A loss for targets that concern some of the rows only: one class against another.
+"""A loss of some of the rows: one class against another.
 
-One model for every pair of classes sees the rows of the two, labelled -1 and +1, and no others.
-With the label 0 for those, a loss that is zero where the label is leaves them out of the fit, of
-its gradient and of its curvature: all pairs are then targets of one problem, columns of the same
-kernel matrix and the same folds, and no weight or mask is needed.
+The model of a pair of classes is trained on the rows of the two, labelled -1 and +1. All other rows
+have the label 0, where this loss is zero, so that they change neither the fit nor its derivatives.
+All pairs are then targets of one problem: columns of the same kernel matrix and the same folds,
+without weights or masks of their own.
 
 Lambda is the same for all pairs, as C is in libsvm. Under mean scaling that is lam times the
 weight of all training rows, not of the pair's: C = 1 / (2 n lam) holds for every pair.
@@ -11,6 +11,7 @@ weight of all training rows, not of the pair's: C = 1 / (2 n lam) holds for ever
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,11 +73,19 @@ class InPairs:
     def piece(self, y: Array, u: Array) -> Array:
         return np.where(y == 0.0, np.int8(0), self.loss.piece(y, u))
 
-    def third(self, y: Array, u: Array) -> Array:
-        """d3V/du3."""
-        return np.where(y == 0.0, 0.0, self.loss.third(y, u))  # type: ignore[attr-defined]
+    @property
+    def third(self) -> Callable[[Array, Array], Array]:
+        """d3V/du3, if the loss has it."""
+        third = self.loss.third  # type: ignore[attr-defined]
+        return lambda y, u: np.where(y == 0.0, 0.0, third(y, u))
 
-    def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
-        """Weight and target of a quadratic upper bound that touches the loss at u."""
-        weight, z = self.loss.reweight(y, u)  # type: ignore[attr-defined]
-        return np.where(y == 0.0, 0.0, weight), np.where(y == 0.0, u, z)
+    @property
+    def reweight(self) -> Callable[[Array, Array], tuple[Array, Array]]:
+        """Weight and target of a quadratic upper bound that touches it at u, if it has one."""
+        reweight = self.loss.reweight  # type: ignore[attr-defined]
+
+        def labelled(y: Array, u: Array) -> tuple[Array, Array]:
+            weight, z = reweight(y, u)
+            return np.where(y == 0.0, 0.0, weight), np.where(y == 0.0, u, z)
+
+        return labelled

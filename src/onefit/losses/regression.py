@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit
@@ -30,14 +30,15 @@ from scipy.special import expit
 from onefit._validation import check_positive
 from onefit.losses.base import (
     Array,
+    PerTarget,
     PiecewiseQuadratic,
     SmoothLoss,
     check_level,
     in_type_of,
-    of_columns,
+    per_target,
 )
 
-__all__ = ["EpsilonQuadratic", "Expectile", "Huber", "Logistic", "Squared", "spread_of"]
+__all__ = ["EpsilonQuadratic", "Expectile", "Huber", "Logistic", "PerSpread", "Squared"]
 
 #: median absolute deviation of a normal distribution, in standard deviations
 NORMAL_MAD = 0.6744897501960817
@@ -73,8 +74,45 @@ class Squared(PiecewiseQuadratic):
         return np.ones_like(u), y
 
 
+class PerSpread(PerTarget):
+    """Base of losses with a width in units of the targets, possibly computed from their spread.
+
+    Attributes
+    ----------
+    width : str
+        Name of the width parameter: a number, or "mad".
+    width_in_spreads : float
+        The width of "mad", in spreads of the training targets.
+    """
+
+    width: ClassVar[str]
+    width_in_spreads: ClassVar[float]
+
+    def _check_width(self, hint: str) -> None:
+        def check(value: Any) -> float:
+            return check_positive(self.width, value, f"or 'mad'; {hint}")
+
+        if not self.relative:
+            object.__setattr__(self, self.width, per_target(getattr(self, self.width), check))
+
+    @property
+    def relative(self) -> bool:
+        """Whether the width is still to be computed from the targets."""
+        found = getattr(self, self.width)
+        return isinstance(found, str) and found == "mad"
+
+    def resolve(self, y: Array, s: Array) -> Self:
+        """The loss with a width for each column of targets."""
+        found = self.width_in_spreads * spread_of(y, s)
+        return replace(self, **{self.width: found})  # type: ignore[type-var]
+
+    def _widened(self, factor: float) -> Self:
+        found = factor * np.asarray(getattr(self, self.width))
+        return replace(self, **{self.width: found.tolist()})  # type: ignore[type-var]
+
+
 @dataclass(frozen=True)
-class Huber(PiecewiseQuadratic):
+class Huber(PerSpread):
     """Quadratic within a threshold of the target, linear beyond: bounded influence.
 
     Parameters
@@ -88,54 +126,45 @@ class Huber(PiecewiseQuadratic):
     threshold: Any = "mad"
     name = "huber"
     max_curvature = 2.0
-    of_residual = True
-    task = "regression"
+    width = "threshold"
+    by_target = ("threshold",)
+    width_in_spreads = THRESHOLD_IN_SPREADS
 
     def __post_init__(self) -> None:
-        hint = "or 'mad'; use loss='squared' for a Huber loss without a threshold"
-        if not self.relative and not isinstance(self.threshold, np.ndarray):
-            object.__setattr__(self, "threshold", check_positive("threshold", self.threshold, hint))
-
-    @property
-    def relative(self) -> bool:
-        """Whether the threshold is still to be taken from the targets."""
-        return isinstance(self.threshold, str) and self.threshold == "mad"
-
-    def resolve(self, y: Array, s: Array) -> Huber:
-        """The loss with a threshold for each column of targets."""
-        return Huber((THRESHOLD_IN_SPREADS * spread_of(y, s)).astype(y.dtype))
+        self._check_width("use loss='squared' for a Huber loss without a threshold")
 
     def widened(self, factor: float) -> tuple[Huber, float]:
         """The loss with ``factor`` times the threshold, and the factor of Lambda.
 
         Multiplied alike, the largest slope and Lambda keep the range of the coefficients.
         """
-        return Huber(factor * self.threshold), factor
-
-    def take(self, columns: Any) -> Huber:
-        """The loss of some of the targets; a threshold alone serves them all."""
-        several = isinstance(self.threshold, np.ndarray) and self.threshold.size > 1
-        return Huber(self.threshold[columns]) if several else self
+        return self._widened(factor), factor
 
     def value(self, y: Array, u: Array) -> Array:
         size = np.abs(y - u)
-        inside = np.minimum(size, self.threshold)
+        inside = np.minimum(size, in_type_of(size, self.threshold))
         return np.asarray(inside * (2.0 * size - inside))
 
     def gradient(self, y: Array, u: Array) -> Array:
-        return np.asarray(-2.0 * np.clip(y - u, -self.threshold, self.threshold))
+        r = y - u
+        threshold = in_type_of(r, self.threshold)
+        return np.asarray(-2.0 * np.clip(r, -threshold, threshold))
 
     def curvature(self, y: Array, u: Array) -> Array:
         r = y - u
-        return np.where(np.abs(r) <= self.threshold, 2.0, 0.0).astype(r.dtype, copy=False)
+        inside = np.abs(r) <= in_type_of(r, self.threshold)
+        return np.where(inside, 2.0, 0.0).astype(r.dtype, copy=False)
 
     def piece(self, y: Array, u: Array) -> Array:
         r = y - u
-        return np.where(np.abs(r) <= self.threshold, 0, np.sign(r)).astype(np.int8)
+        inside = np.abs(r) <= in_type_of(r, self.threshold)
+        return np.where(inside, 0, np.sign(r)).astype(np.int8)
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
         """Weight and target of a quadratic upper bound that touches the loss at u."""
-        return self.threshold / np.maximum(np.abs(y - u), self.threshold), y
+        r = y - u
+        threshold = in_type_of(r, self.threshold)
+        return threshold / np.maximum(np.abs(r), threshold), y
 
 
 @dataclass(frozen=True)
@@ -177,7 +206,7 @@ class EpsilonQuadratic(PiecewiseQuadratic):
 
 
 @dataclass(frozen=True)
-class Expectile(PiecewiseQuadratic):
+class Expectile(PerTarget):
     """Squared errors with different weights above and below: asymmetric least squares.
 
     Parameters
@@ -188,22 +217,15 @@ class Expectile(PiecewiseQuadratic):
 
     level: Any = 0.5
     name = "expectile"
-    of_residual = True
-    task = "regression"
+    by_target = ("level",)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "level", check_level(self.level))
+        object.__setattr__(self, "level", per_target(self.level, check_level))
 
     @property
     def max_curvature(self) -> float:
         """Curvature of the steeper side."""
         return 4.0 * float(np.max(np.maximum(self.level, np.subtract(1.0, self.level))))
-
-    def take(self, columns: Any) -> Expectile:
-        """The loss of some of the targets; a level alone serves them all."""
-        if not isinstance(self.level, tuple):
-            return self
-        return replace(self, level=of_columns(self.level, columns))
 
     def _weight(self, r: Array) -> Array:
         level = in_type_of(r, self.level)

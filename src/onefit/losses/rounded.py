@@ -1,13 +1,13 @@
 """Losses of a residual r = y - u whose corners are rounded over a width delta.
 
 The epsilon-insensitive loss of the support vector machine for regression (Vapnik 1995) and the
-loss of a quantile (Koenker and Bassett, Econometrica 1978) are made of straight pieces, and have no
-curvature to follow. Both are replaced by their Moreau envelope,
+loss of a quantile (Koenker and Bassett, Econometrica 1978) are made of linear pieces, without
+curvature for a Newton step. Both are replaced by their Moreau envelope,
 
     V(r) = min over v of   V_0(v) + (r - v)^2 / (2 delta),
 
 which is V_0 with its slope clipped from a line of steepness 1 / delta: quadratic where V_0 has a
-corner, straight elsewhere, with V <= V_0 <= V + delta/2.
+corner, linear elsewhere, with V <= V_0 <= V + delta/2.
 
 ===================  ==========================================  ==========================
 loss                 V                                           g = dV/du
@@ -27,14 +27,14 @@ is at most V + delta / 2, and V of any other is at most its V_0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from onefit._validation import check_positive
-from onefit.losses.base import Array, PiecewiseQuadratic, check_level, in_type_of, of_columns
-from onefit.losses.regression import spread_of
+from onefit.losses.base import Array, check_level, in_type_of, per_target
+from onefit.losses.regression import PerSpread
 
 __all__ = ["EpsilonInsensitive", "Quantile"]
 
@@ -43,22 +43,15 @@ __all__ = ["EpsilonInsensitive", "Quantile"]
 DELTA_IN_SPREADS = 0.03
 
 
-class _Rounded(PiecewiseQuadratic):
-    """Base of both losses: a width, which may be computed from the training targets."""
+class Rounded(PerSpread):
+    """Base of both losses; the width is that of the rounded corners."""
 
     delta: Any
-    of_residual = True
-    task = "regression"
+    width = "delta"
+    width_in_spreads = DELTA_IN_SPREADS
 
-    def _check_delta(self) -> None:
-        hint = "or 'mad'; the loss itself (delta = 0) has no curvature, use a small width"
-        if not self.relative and not isinstance(self.delta, tuple):
-            object.__setattr__(self, "delta", check_positive("delta", self.delta, hint))
-
-    @property
-    def relative(self) -> bool:
-        """Whether the width is still to be taken from the targets."""
-        return isinstance(self.delta, str) and self.delta == "mad"
+    def __post_init__(self) -> None:
+        self._check_width("the loss itself (delta = 0) has no curvature, use a small width")
 
     @property
     def max_curvature(self) -> float:
@@ -67,26 +60,11 @@ class _Rounded(PiecewiseQuadratic):
 
     def widened(self, factor: float) -> tuple[Self, float]:
         """The loss with corners ``factor`` times as wide, and the factor of Lambda."""
-        several = isinstance(self.delta, tuple)
-        delta = tuple(factor * x for x in self.delta) if several else factor * self.delta
-        return replace(self, delta=delta), 1.0  # type: ignore[type-var]
-
-    def resolve(self, y: Array, s: Array) -> Self:
-        """The loss with a width for each column of targets."""
-        found = (DELTA_IN_SPREADS * spread_of(y, s)).tolist()
-        delta = tuple(found) if len(found) > 1 else found[0]
-        return replace(self, delta=delta)  # type: ignore[type-var]
-
-    def take(self, columns: Any) -> Self:
-        """The loss of some of the targets; numbers alone serve them all."""
-        given = {name: getattr(self, name, None) for name in ("delta", "level")}
-        several = {name: one for name, one in given.items() if isinstance(one, tuple)}
-        taken = {name: of_columns(one, columns) for name, one in several.items()}
-        return replace(self, **taken) if taken else self  # type: ignore[type-var]
+        return self._widened(factor), 1.0
 
 
 @dataclass(frozen=True)
-class EpsilonInsensitive(_Rounded):
+class EpsilonInsensitive(Rounded):
     """Zero within epsilon of the target, quadratic over a width delta, then linear: SVR.
 
     Parameters
@@ -102,12 +80,13 @@ class EpsilonInsensitive(_Rounded):
     epsilon: float = 0.1
     delta: Any = "mad"
     name = "epsilon_insensitive"
+    by_target = ("delta",)
 
     def __post_init__(self) -> None:
         hint = "or 0, for a tube without width"
         epsilon = check_positive("epsilon", self.epsilon, hint) if self.epsilon != 0 else 0.0
         object.__setattr__(self, "epsilon", epsilon)
-        self._check_delta()
+        super().__post_init__()
 
     def _slope(self, e: Array) -> Array:
         """|dV/dr| where |r| exceeds epsilon by e."""
@@ -119,7 +98,7 @@ class EpsilonInsensitive(_Rounded):
         return np.asarray(slope * (e - 0.5 * in_type_of(e, self.delta) * slope))
 
     def unrounded(self, y: Array, u: Array) -> Array:
-        """V_0, whatever the width."""
+        """V_0, which is independent of the width."""
         return np.asarray(np.maximum(np.abs(y - u) - self.epsilon, 0.0))
 
     def gradient(self, y: Array, u: Array) -> Array:
@@ -128,7 +107,7 @@ class EpsilonInsensitive(_Rounded):
 
     def curvature(self, y: Array, u: Array) -> Array:
         r = y - u
-        # a tube without width has one corner, on both sides
+        # a tube of width zero has one corner
         corner = np.abs(self.piece(y, u)) == (1 if self.epsilon else 0)
         return np.asarray(corner / in_type_of(r, self.delta), dtype=r.dtype)
 
@@ -149,7 +128,7 @@ class EpsilonInsensitive(_Rounded):
 
 
 @dataclass(frozen=True)
-class Quantile(_Rounded):
+class Quantile(Rounded):
     """The quantile of a level: a share ``level`` of the targets is below; the corner is rounded.
 
     Parameters
@@ -164,10 +143,11 @@ class Quantile(_Rounded):
     level: Any = 0.5
     delta: Any = "mad"
     name = "quantile"
+    by_target = ("level", "delta")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "level", check_level(self.level))
-        self._check_delta()
+        object.__setattr__(self, "level", per_target(self.level, check_level))
+        super().__post_init__()
 
     def _slope(self, r: Array) -> Array:
         """dV/dr, which runs from level - 1 through the rounded corner to level."""
@@ -180,7 +160,7 @@ class Quantile(_Rounded):
         return np.asarray(slope * (r - 0.5 * in_type_of(r, self.delta) * slope))
 
     def unrounded(self, y: Array, u: Array) -> Array:
-        """V_0, whatever the width."""
+        """V_0, which is independent of the width."""
         r = y - u
         level = in_type_of(r, self.level)
         return np.asarray(np.maximum(level * r, (level - 1.0) * r))
@@ -200,7 +180,7 @@ class Quantile(_Rounded):
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
         """Weight and target of a quadratic upper bound that touches the loss at u."""
-        # V is the rounded |x| / 2 at x = r - delta (level - 1/2), and straight in r besides
+        # V is the rounded |x| / 2 at x = r - delta (level - 1/2), plus a linear function of r
         r = y - u
         level, delta = in_type_of(r, self.level), in_type_of(r, self.delta)
         weight = 0.5 / np.maximum(2.0 * np.abs(r - delta * (level - 0.5)), delta)

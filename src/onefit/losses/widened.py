@@ -1,8 +1,8 @@
-"""Losses with wider curved pieces, and how to come from a wider loss to a narrower one.
+"""Losses with wider curved pieces, and steps from a wider loss to a narrower one.
 
-A loss may have a method ``widened(factor)``, which gives the loss with its curved pieces ``factor``
-times as wide, and what Lambda is multiplied by for its coefficients to keep their range. Problems
-with wider pieces are easier for Newton's method (onefit.columns.solve).
+A loss may have a method ``widened(factor)``, which returns the loss with its curved pieces
+``factor`` times as wide, and the factor of Lambda that keeps the range of the coefficients.
+Problems with wider pieces are easier for Newton's method (onefit.columns.solve).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def widened_loss(loss: Loss, factor: float) -> tuple[Loss, float]:
 def slope_points(loss: Loss, y: Array, u: Array, slope: Array, small: Any) -> Array:
     """Predictions at which the loss has given slopes.
 
-    Slopes do not fall with u, which brackets such a point. Rows that have their slope already, up
-    to ``small``, stay at u, and so do those without a bracket.
+    Slopes do not decrease in u, so bisection of a bracket finds such a point. Rows whose slope is
+    right up to ``small``, and rows without a bracket, stay at u.
     """
     far = np.abs(loss.gradient(y, u) - slope) > small
     reach = 1.0 + np.abs(y) + np.abs(u)

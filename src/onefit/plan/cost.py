@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from onefit.features.feature_gram import MAX_HELD_ELEMENTS
-from onefit.inverse.low_rank import MAX_HOST_FACTOR_ELEMENTS
+from onefit.inverse.low_rank import PRICES
 from onefit.plan.rates import Cost, Rates
 from onefit.plan.workload import Workload
 
@@ -161,7 +161,7 @@ def iterative(work: Workload, rates: Rates) -> Cost:
 
 def landmarks(n: int) -> int:
     """Columns of the low-rank factor that memory is kept for."""
-    return min(MAX_LANDMARKS, n // 3, MAX_HOST_FACTOR_ELEMENTS // n)
+    return min(MAX_LANDMARKS, n // 3, PRICES[True].room // n)
 
 
 #: method -> cost of one kernel

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 
 from onefit import linalg
 from onefit._types import Array, Indices
@@ -96,7 +97,8 @@ class Norms:
         try:
             linalg.cholesky(shifted, overwrite=True)
         except linalg.LinAlgError:
-            return float(max(0.0, -linalg.smallest_eigenvalue(self.K.matrix)) + shift)
+            smallest = eigh(self.K.matrix, eigvals_only=True, subset_by_index=[0, 0])[0]
+            return float(max(0.0, -smallest) + shift)
         return float(2.0 * shift)
 
 

@@ -69,9 +69,8 @@ class RidgeNorm:
             W = linalg.triangular_inverse(linalg.cholesky(N.T, overwrite=True), overwrite=True)
         except linalg.LinAlgError:
             return None
-        doubt = (summation(rows.size) + changed * float((root * root).sum())) * linalg.norm_of_gram(
-            W
-        )
+        doubt = summation(rows.size) + changed * float((root * root).sum())
+        doubt *= linalg.HOST.norm_of_gram(W)
         if not doubt < MAX_ROUNDING_SHARE:
             return None
         W = W * (root / np.sqrt(1.0 - 2.0 * doubt))

@@ -1,28 +1,31 @@
-"""One pass over rows, wherever they lie: init, update with a chunk, merge, finish.
+"""Sums over rows, wherever they lie: init, update with a chunk, merge, finish.
 
-What cross-validation in feature space needs of the data are sums over rows (theory, "Feature
-space"). An accumulator says how such a sum begins, grows by a chunk of rows, is joined with that of
-other rows, and becomes a result. It is a pure description: it keeps no state of its own and knows
-nothing of files, processes or clusters, so that the same one runs in memory, over the row groups of
-a Parquet folder, or as the tree reduction of a cluster. Merging is associative up to rounding; the
-order in which chunks arrive must not matter beyond that.
+Cross-validation in feature space needs sums over rows (theory, "Feature space"). An accumulator
+defines such a sum: how it begins, grows by a chunk of rows, is joined with that of other rows, and
+becomes a result. It keeps no state of its own and knows nothing of files, processes or clusters, so
+the same one runs in memory, over the row groups of a Parquet folder, or as the tree reduction of a
+cluster. Merging is associative up to rounding; the order in which chunks arrive must not matter
+beyond that.
 
 Accumulators are made of others. Several share a pass (`Joint`). Models of several kinds read the
 same rows, each with columns of its own, one for each pair of classes or each level of a target, and
 with class weights of its own, which belong to the fit and not to the scores: `OfModel` applies both
-chunk by chunk, where a model's sums are taken, and nowhere else.
+to every chunk of a model's sums.
 
 A state is arrays, numbers and texts, and tuples, lists, dicts and dataclasses of these.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
+
+import numpy as np
 
 from onefit import linalg
-from onefit._types import Array
+from onefit._types import Array, Indices
 from onefit.spec.coding import class_codes
 
 __all__ = [
@@ -35,7 +38,7 @@ __all__ = [
 ]
 
 State = TypeVar("State")
-Result = TypeVar("Result", covariant=True)
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Chunk:
     Attributes
     ----------
     X : (m, p) array
-        Of NumPy's, or of PyTorch's or CuPy's where rows lie on a device; all else is NumPy's.
+        Of PyTorch or CuPy if the rows are on a device; all other arrays are of NumPy.
     Y : (m, q) array
         Targets.
     s : (m,) array
@@ -62,26 +65,49 @@ class Chunk:
     fold: Array
     row: Array
 
+    def by_fold(self) -> Iterator[tuple[int, Indices]]:
+        """The rows of positive weight of every fold that has any, in ascending order."""
+        order = np.argsort(self.fold, kind="stable")
+        order = order[self.s[order] > 0]
+        names, starts = np.unique(self.fold[order], return_index=True)
+        yield from zip(names.tolist(), np.split(order, starts)[1:], strict=True)
 
-class Accumulator(Protocol[State, Result]):
+
+class Accumulator(ABC, Generic[State, Result]):
     """A sum over rows."""
 
+    @abstractmethod
     def init(self) -> State:
         """The state of no rows."""
 
+    @abstractmethod
     def update(self, state: State, chunk: Chunk) -> State:
         """Add the rows of a chunk; the state passed may be reused for the result."""
 
     def merge(self, one: State, other: State) -> State:
-        """The sum of both states; either may be reused for the result."""
+        """The sum of both states, entry by entry of tuples and dicts.
+
+        Either may be reused for the result. A dict may lack entries, which count as zero.
+        """
+        return _sum(one, other)  # type: ignore[no-any-return]
 
     def finish(self, state: State) -> Result:
-        """The result of the sum."""
+        """The result of the sum: the state."""
+        return state  # type: ignore[return-value]
+
+
+def _sum(one: Any, other: Any) -> Any:
+    if isinstance(one, tuple):
+        return tuple(_sum(a, b) for a, b in zip(one, other, strict=True))
+    if isinstance(one, dict):
+        return one | {name: _sum(one[name], b) if name in one else b for name, b in other.items()}
+    one += other
+    return one
 
 
 @dataclass(frozen=True)
-class Joint:
-    """Accumulators that are given the same chunks; the result has one of each."""
+class Joint(Accumulator[tuple[Any, ...], tuple[Any, ...]]):
+    """Several accumulators in one pass; state and result are tuples, one entry for each."""
 
     parts: tuple[Accumulator[Any, Any], ...]
 
@@ -100,16 +126,16 @@ class Joint:
 
 
 @dataclass(frozen=True)
-class OfModel:
-    """The accumulator of the rows as one model has them.
+class OfModel(Accumulator[Any, Any]):
+    """An accumulator with the target columns and class weights of one model.
 
     Attributes
     ----------
     base : Accumulator
     columns : callable or None
-        From the targets of a chunk to the model's own columns.
+        From the targets of a chunk to the columns of the model.
     weights : (classes,) array or None
-        What rows of each class weigh in the model.
+        Weights of the classes.
     """
 
     base: Accumulator[Any, Any]
@@ -148,7 +174,7 @@ def _inside(state: Any) -> Iterator[Any]:
 
 
 def to_host(state: Any) -> Any:
-    """A state with NumPy's arrays only, which any process can take."""
+    """A state with NumPy arrays only, which can be sent to any process."""
     if linalg.is_elsewhere(state):
         return linalg.to_host(state)
     if isinstance(state, dict):

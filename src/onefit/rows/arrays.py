@@ -16,22 +16,22 @@ from onefit._validation import DataError
 from onefit.rows.chunks import BlockReader, RowBlock
 from onefit.rows.columns import ColumnRoles, RowArrays, as_array
 from onefit.rows.hash_folds import HashKFold
-from onefit.rows.source import Source, numbered
+from onefit.rows.source import Source
 
 __all__ = ["TablePiece", "mapped", "read_npy", "table_source"]
 
-#: rows of a piece: enough for the sums of a piece to cost more than joining them to others
+#: rows of a piece: enough that summing a piece costs more than merging its state
 PIECE_ROWS = 131_072
 
 
 @dataclass(frozen=True)
 class Mapped:
-    """An array in a file, which is opened for each read and closed at once.
+    """An array in a file that is opened for each read.
 
     Attributes
     ----------
     stamp : tuple of int
-        Bytes of the file and the time of its last change.
+        Size of the file in bytes and time of its last change.
     """
 
     path: str
@@ -64,7 +64,7 @@ class Mapped:
 
     @property
     def about(self) -> str:
-        """The file by name, size and time."""
+        """Type and shape of the array; name, size and time of the file."""
         size, time = self.stamp
         name = Path(self.path).name
         return f"{self.dtype} array of shape {self.shape} in {name} ({size} bytes, {time})"
@@ -76,10 +76,10 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def mapped(X: Any) -> Any:
-    """An array that can be sent to another process by name, if it is one."""
-    # a map of nothing has no file, and changes of a private map ("c") are not in its file
-    there = isinstance(X, np.memmap) and X.filename is not None and X.mode != "c"
-    return Mapped.of(X) if there else X
+    """A memory map as a ``Mapped``, which other processes can open; another array itself."""
+    # copies of a memory map have no file, and changes of a private map ("c") are not in its file
+    in_file = isinstance(X, np.memmap) and X.filename is not None and X.mode != "c"
+    return Mapped.of(X) if in_file else X
 
 
 def read_npy(path: Any) -> Any:
@@ -102,10 +102,12 @@ class TablePiece:
     Attributes
     ----------
     table : array, Mapped or data frame
-        A ``Mapped`` is the whole array, anything else these rows alone.
+        A ``Mapped`` has all rows of the array, any other table only those of the piece.
     columns : ColumnRoles
     given : RowArrays
-        Of these rows.
+        Of the rows of the piece.
+    where : str
+        The table, in words.
     first : int
         Number of the first row of ``where``.
     """
@@ -119,24 +121,25 @@ class TablePiece:
     first: int = 0
 
     def blocks(self, rows: int) -> Iterator[RowBlock]:
-        """Read them in blocks of at most ``rows`` rows."""
+        """The rows in blocks of at most ``rows`` rows."""
         offset = self.start if isinstance(self.table, Mapped) else 0
         for a in range(0, self.rows, rows):
             b = min(self.rows, a + rows)
             part = _taken(self.table, slice(offset + a, offset + b))
             parts = self.columns.split(part, self.given.take(slice(a, b)))
-            yield RowBlock(numbered(self.start + a, b - a), *parts, self.where, self.first)
+            row = np.arange(self.start + a, self.start + b)
+            yield RowBlock(row, *parts, self.where, self.first)
 
 
 def _taken(table: Any, some: slice) -> Any:
     if hasattr(table, "iloc"):
         return table.iloc[some]
-    # arrays of a device ask for an index of every dimension
+    # arrays on a device need an index for every dimension
     return table[some] if isinstance(table, Mapped) else table[some, ...]
 
 
 def table_source(X: Any, columns: ColumnRoles, given: RowArrays, cv: HashKFold) -> Source:
-    """Rows of an array of two dimensions, or of a pandas data frame."""
+    """The source of a two-dimensional array or pandas data frame."""
     if issparse(X):
         raise ValueError("sparse rows cannot be streamed; pass them in memory to fit, or densify")
     place, where = X, "X"

@@ -1,9 +1,9 @@
-"""Blocks of a source become checked chunks of numbers.
+"""From the blocks of a source to checked chunks of numbers.
 
-A source gives blocks: features, targets, weights and keys in whatever type it holds them, with the
-numbers of their rows and the place they came from. A reading turns them into chunks: numbers in
-floating point, weights of one without sample_weight, folds by hash. A value that is not a finite
-number is refused here, by the name of its file, row group, row and column.
+A block has features, targets, weights and keys in the types in which they are stored, the numbers
+of their rows, and the place they come from. A chunk has floating-point numbers, weights (one
+without sample_weight) and folds by hash. A value that is not a finite number is refused with the
+name of its file, row group, row and column.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from onefit import linalg
 from onefit._types import Array
 from onefit._validation import DataError, first_not_finite
 from onefit.rows.accumulate import Chunk
+from onefit.rows.columns import as_array
 from onefit.rows.hash_folds import HashKFold
 
 __all__ = ["BlockReader", "RowBlock"]
 
 Map = Callable[[Any], Array]
 
-#: kinds of NumPy's types that it would turn into floating point: complex, times, texts, records
+#: kinds of types that NumPy would convert to floating point: complex numbers, times, texts, records
 NO_NUMBER_KINDS = "cmMSUV"
 
 
@@ -38,11 +39,11 @@ class RowBlock:
         Numbers of the rows in the whole sample.
     X : array or data frame
     y, s, key : array or None
-        Targets, weights, and the keys of the folds: None for the numbers of the rows.
+        Targets, weights, and keys of the folds; without keys, the numbers of the rows.
     where : str
-        The place they come from.
+        The place they come from, in words.
     first : int
-        Number of the place's first row.
+        Number of the first row of that place.
     """
 
     row: Array
@@ -61,25 +62,22 @@ class RowBlock:
 
 @dataclass(frozen=True)
 class BlockReader:
-    """How blocks become chunks.
+    """The conversion of blocks to chunks.
 
     Attributes
     ----------
     cv : HashKFold
     n_features : int
-        Columns of the features.
     names : tuple of str or None
-        Of these.
+        Of the features.
     clean : callable or None
-        What is done to targets as they are stored before anything else.
+        Applied first to stored targets.
     encode : callable or None
-        From targets to numbers, (m,) or (m, q); None takes them as numbers.
+        From targets to numbers, (m,) or (m, q); None if they are numbers.
     transform : callable or None
-        From features as they are stored to numbers, (m, p); None takes them as numbers.
-    dtype : floating point type
+        From stored features to numbers, (m, p); None if they are numbers.
     raw : bool
-        Whether features and targets are to be left as they are stored, not encoded and not checked
-        but for targets that are missing.
+        Whether to leave features and targets as they are stored; only missing targets are refused.
     """
 
     cv: HashKFold
@@ -88,7 +86,6 @@ class BlockReader:
     clean: Map | None = None
     encode: Map | None = None
     transform: Map | None = None
-    dtype: Any = np.float64
     raw: bool = False
 
     def chunk(self, block: RowBlock) -> Chunk:
@@ -122,9 +119,9 @@ class BlockReader:
         return X
 
     def _on_device(self, X: Any, block: RowBlock) -> Any:
-        """Rows that stay where they are; they come here only to say what is wrong with them."""
+        """Rows on a device, which are copied to the host only to name a wrong value."""
         xp = linalg.arrays_of(X)
-        X = xp.astype(X, self.dtype)
+        X = xp.astype(X, np.float64)
         if not bool(xp.lib.all(xp.lib.isfinite(X))):
             self._check_finite(xp.host(X), block)
         return X
@@ -138,7 +135,7 @@ class BlockReader:
 
     def _targets(self, block: RowBlock) -> Array:
         if block.y is None:
-            return np.empty((block.row.size, 0), dtype=self.dtype)
+            return np.empty((block.row.size, 0), dtype=np.float64)
         y = block.y if self.clean is None else self.clean(block.y)
         if self.raw:
             return _present(block, y)
@@ -158,7 +155,7 @@ class BlockReader:
 
     def _weights(self, block: RowBlock) -> Array:
         if block.s is None:
-            return np.ones(block.row.size, dtype=self.dtype)
+            return np.ones(block.row.size, dtype=np.float64)
         s = self._numbers(block.s, block, "sample_weight").reshape(-1)
         bad = np.flatnonzero(~(np.isfinite(s) & (s >= 0)))
         if bad.size:
@@ -166,11 +163,11 @@ class BlockReader:
         return s
 
     def _numbers(self, values: Any, block: RowBlock, what: str) -> Array:
-        found = np.asarray(values)
         try:
+            found = as_array(values)
             if found.dtype.kind in NO_NUMBER_KINDS:
                 raise TypeError(f"values of type {found.dtype} are not real numbers")
-            return found.astype(self.dtype, copy=False)
+            return found.astype(np.float64, copy=False)
         except (TypeError, ValueError) as error:
             raise DataError(
                 f"{what} holds a value that is not a number, {block.at(0)} or after it: {error}; "
@@ -179,7 +176,7 @@ class BlockReader:
 
 
 def _present(block: RowBlock, y: Any) -> Array:
-    """Targets of any type, none of them missing."""
+    """Targets of any type; missing ones are refused."""
     Y: Array = np.asarray(y).reshape(block.row.size, -1)
     for column in Y.T:
         missing = [

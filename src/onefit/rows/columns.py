@@ -1,4 +1,4 @@
-"""What is a feature, a target, a weight and a key: columns of a table, or arrays beside it."""
+"""Roles of columns and arrays: features, targets, weights, and keys of folds."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from onefit._validation import DataError, suggest
 
 __all__ = ["ROLES", "ColumnRoles", "RowArrays", "as_array", "named"]
 
-#: what stands beside the features, by the names of arguments
+#: roles other than that of a feature, by the names of arguments
 ROLES = ("y", "sample_weight", "groups")
 
 
 @dataclass(frozen=True)
 class RowArrays:
-    """Targets, weights and keys that stand beside a table as arrays, a value per row of it."""
+    """Targets, weights and keys that were given as arrays, one value per row of the table."""
 
     y: Any = None
     s: Any = None
@@ -42,8 +42,8 @@ class RowArrays:
                 continue
             if one.ndim == 0:
                 raise ValueError(
-                    f"{role} must be a value for every row, or the name of a column where X has "
-                    f"names, got {one.item()!r}"
+                    f"{role} must have a value for every row, or be the name of a column of X, "
+                    f"got {one.item()!r}"
                 )
             if one.shape[0] != n:
                 raise ValueError(f"{role} has {one.shape[0]} rows, but X has {n}")
@@ -59,11 +59,11 @@ class ColumnRoles:
     Attributes
     ----------
     X : tuple of str, or None
-        Features; None where the table is an array of features alone.
+        Features; None if the table is an array of features alone.
     y, s, key : tuples of str
         Targets, at most one weight, at most one key.
     single : bool
-        Whether the target was named alone, so that it is a column and no matrix.
+        Whether the target is one column, not a matrix of columns.
     """
 
     X: tuple[str, ...] | None
@@ -82,9 +82,9 @@ class ColumnRoles:
         features: Iterable[str] | str | None = None,
         drop: Iterable[str] | str = (),
     ) -> tuple[ColumnRoles, RowArrays]:
-        """Roles from names of columns, and arrays; the other columns are the features.
+        """Roles and arrays from the arguments of :func:`onefit.rows.open_rows`.
 
-        ``names`` is None for an array, which has none.
+        ``names`` are those of the columns of the table; None for an array.
         """
         values = dict(zip(ROLES, (y, sample_weight, groups), strict=True))
         if names is None:
@@ -115,17 +115,17 @@ class ColumnRoles:
 
     @property
     def read(self) -> list[str]:
-        """Every column that has to be read, once."""
+        """The columns to read, each once."""
         return list(dict.fromkeys((*(self.X or ()), *self.y, *self.s, *self.key)))
 
     def target_shape(self, given: RowArrays) -> tuple[int, ...] | None:
-        """Shape of a row's target, see :class:`onefit.rows.source.Source`."""
+        """The ``target_shape`` of :class:`onefit.rows.source.Source`."""
         if self.y:
             return () if self.single else (len(self.y),)
         return None if given.y is None else given.y.shape[1:]
 
     def split(self, table: Any, given: RowArrays) -> tuple[Any, Any, Any, Any]:
-        """Features, targets, weights and keys of some rows: a table and what was given."""
+        """Features, targets, weights and keys of some rows, from their table and arrays."""
         y, s, key = given.values
         if self.X is None:
             return table, y, s, key
@@ -137,14 +137,14 @@ class ColumnRoles:
 
 
 def as_array(value: Any) -> Array:
-    """A column or matrix of any library as a NumPy array."""
+    """A column or matrix of any library as a NumPy array; masked values are refused."""
     if np.ma.is_masked(value):
         raise DataError("a masked array has missing values; fill them in, or leave the rows out")
     return np.asarray(value.to_numpy() if hasattr(value, "to_numpy") else linalg.to_host(value))
 
 
 def named(value: Any) -> tuple[str, ...]:
-    """Names of columns, if that is what a value is."""
+    """The names in a value that is a name or a list of names; else none."""
     if isinstance(value, str):
         return (value,)
     if isinstance(value, (list, tuple)) and value and all(isinstance(one, str) for one in value):
@@ -157,12 +157,12 @@ def _beside(value: Any) -> Array | None:
 
 
 def _listed(names: Iterable[str] | str | None) -> tuple[str, ...]:
-    """Several names, of which one may stand alone."""
+    """One name or several, as a tuple."""
     return (names,) if isinstance(names, str) else tuple(names or ())
 
 
 def _columns(table: Any, names: tuple[str, ...]) -> Any:
-    """Some columns of a data frame, or of a batch or table of pyarrow's."""
+    """Some columns of a data frame, or of a batch or table of pyarrow."""
     return table[list(names)] if hasattr(table, "iloc") else table.select(list(names))
 
 

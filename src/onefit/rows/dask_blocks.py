@@ -1,9 +1,9 @@
-"""Blocks of Dask collections: made where they are summed up, or summed up where they lie.
+"""Blocks of Dask collections as pieces of a source.
 
-Rows of an array, or partitions of a data frame, are blocks; columns of a block are never split.
-Where a collection does not know how many rows its blocks have, that is counted first, on the
-cluster. Targets, weights and keys are columns of the frame, other collections with the same blocks,
-or arrays in memory, of which every block gets its part.
+A block is some rows of an array with all columns, or a partition of a data frame. If a collection
+does not know the number of rows of its blocks, these are counted first, on the cluster. Targets,
+weights and keys are columns of the frame, other collections with the same blocks, or arrays in
+memory, which are divided.
 """
 
 from __future__ import annotations
@@ -35,16 +35,19 @@ class BlockPiece:
 
     Attributes
     ----------
+    where : str
+        The block, in words.
     parts : list
-        Features, targets, weights and keys: Dask's promises of them, until a worker makes them.
+        Features, targets, weights and keys: Delayed objects until a worker computes them.
     columns : ColumnRoles
     recipe : BlockRecipe
-        How a worker makes them.
+        How a worker computes the parts from the inputs.
     inputs : list
-        Inputs that Dask computes: promises, and futures of what workers hold, those of the
-        features first.
+        What Dask provides, that of the features first: Delayed objects, and futures of data that
+        workers hold.
     kept : list of futures
-        All that workers hold of the collection, so that it stays there: graphs know only the keys.
+        All data of the collection that workers hold. Graphs have only the keys, so these references
+        keep the data there.
     """
 
     start: int
@@ -58,14 +61,14 @@ class BlockPiece:
 
     @property
     def held(self) -> list[Any]:
-        """Futures of what workers hold of it."""
+        """Futures of the inputs that workers hold."""
         from dask.base import is_dask_collection
 
         return [one for one in self.inputs if not is_dask_collection(one)]
 
     @property
     def unmade(self) -> BlockPiece:
-        """The piece without the inputs that Dask computes."""
+        """The piece without what Dask provides."""
         known = zip(self.parts, self.recipe.parts, strict=True)
         parts = [one if key is None else None for one, key in known]
         return replace(self, parts=parts, inputs=[], kept=[])
@@ -76,7 +79,7 @@ class BlockPiece:
         return replace(self, parts=[one if own is None else own for one, own in both])
 
     def blocks(self, rows: int) -> Iterator[RowBlock]:
-        """Read them in blocks of at most ``rows`` rows."""
+        """The rows in blocks of at most ``rows`` rows."""
         X, *given = self.parts
         self._check(X, given)
         beside = RowArrays(*(None if one is None else as_array(one) for one in given))
@@ -102,7 +105,7 @@ def dask_source(
     features: Any = None,
     drop: Any = (),
 ) -> Source:
-    """Rows of a dask.array or dask.dataframe."""
+    """The source of a dask.array or dask.dataframe."""
     needed("dask", "dask", "Dask collections")
     given = (y, sample_weight, groups)
     if hasattr(X, "npartitions") and hasattr(X, "columns"):
@@ -118,7 +121,7 @@ def dask_source(
 def _frame_source(
     X: Any, given: tuple[Any, ...], cv: HashKFold, features: Any, drop: Any
 ) -> Source:
-    # what is no name is cut into blocks beside the frame
+    # values that are not names are divided into blocks
     y, s, key = (one if named(one) else None for one in given)
     columns, _ = ColumnRoles.resolve(list(X.columns), y, s, key, features, drop)
     beside = tuple(None if named(one) else one for one in given)
@@ -165,7 +168,7 @@ def _source(
 
 
 def _futures(collections: tuple[Any, ...]) -> dict[Any, Any]:
-    """What workers hold of the collections, or of those they are made from, by its keys."""
+    """Futures of data that workers hold of the collections or their inputs, by keys."""
     if "distributed" not in sys.modules:
         return {}
     from distributed import futures_of
@@ -185,7 +188,7 @@ def _words(value: Any) -> str:
 
 
 def _sizes(X: Any, known: tuple[float, ...]) -> list[int]:
-    """Rows of each block, counted where they are not known."""
+    """Number of rows of each block, counted if unknown."""
     if not any(math.isnan(one) for one in known):
         return [int(one) for one in known]
     import dask
@@ -195,7 +198,7 @@ def _sizes(X: Any, known: tuple[float, ...]) -> list[int]:
 
 
 def _cut(value: Any, starts: list[int], name: str) -> list[Any]:
-    """A role's values block by block: promises, slices of an array, or nothing."""
+    """The values of a role, block by block: Delayed objects, slices of an array, or None."""
     count = len(starts) - 1
     if value is None:
         return [None] * count

@@ -1,15 +1,15 @@
-"""How a block of a Dask collection is made: by the task that sums it up, so that it never travels.
+"""Recipes of the blocks of a Dask collection: the task that sums a block up computes it, too.
 
-Were a block a task of its own, an idle worker could take the sum alone, and would have the block
-sent. Dask fuses a block with its sum only in maps of blocks, not where a table is cut into features
-and targets or columns are put together (benchmarks/dask_designs.py). So a block's tasks travel
-within the sum: those that no other block needs. What several blocks need (a mean of all rows, an
-open file) and what workers hold already remains with Dask, which provides it. So does a task with a
-future among its arguments, which Dask alone can resolve. Without recipes about half of the rows
-travel, where tests/rows/test_dask.py allows a fiftieth.
+If a block were a task of its own, an idle worker could take the sum alone, and the block would be
+sent to it. Dask fuses a block with its sum only in maps of blocks, not where a table is divided
+into features and targets or columns are put together (benchmarks/dask_designs.py). So the tasks
+that only one block needs are part of the task of its sum. Dask provides what several blocks need (a
+mean of all rows, an open file), data that workers hold, and the results of tasks with a future
+among their arguments, which Dask alone can resolve. Without recipes about half of the rows are sent
+between workers; tests/rows/test_dask.py allows a fiftieth.
 
-A task belongs to a block if all tasks that need it do. In an order in which every task comes after
-those that need it, that takes one look at each.
+A task belongs to a block if all tasks that need it do. Visiting every task after those that need it
+decides that in one pass.
 """
 
 from __future__ import annotations
@@ -20,23 +20,19 @@ from typing import Any
 
 __all__ = ["BlockRecipe", "recipes"]
 
-#: owner of inputs that several blocks need
-SHARED_OWNER = -1
-
 
 class BlockRecipe:
-    """Parts of a block, made from inputs that Dask provides.
+    """The tasks of the parts of a block, from inputs that Dask provides.
 
-    It is no dataclass, because Dask looks into dataclasses, and would run the tasks by itself.
+    It is not a dataclass: Dask traverses dataclasses, and would run the tasks by itself.
 
     Parameters
     ----------
     tasks : dict
-        Those that are the block's own, by their keys.
+        The tasks that only this block needs, by their keys.
     inputs : list of keys
-        What these start from.
     parts : list of keys
-        None for a part that Dask does not have.
+        None for a part that is not of Dask.
     """
 
     def __init__(self, tasks: dict[Any, Any], inputs: list[Any], parts: list[Any]) -> None:
@@ -48,7 +44,7 @@ class BlockRecipe:
         """The parts, from the values of the inputs."""
         from dask import get
 
-        # a tuple is a task: values are called for, so that none is taken for a task itself
+        # Dask would run a value that is a tuple as a task, so tasks return the values
         graph = self.tasks | {key: (values.__getitem__, i) for i, key in enumerate(self.inputs)}
         made = iter(get(graph, [key for key in self.parts if key is not None]))
         return [None if key is None else next(made) for key in self.parts]
@@ -57,19 +53,19 @@ class BlockRecipe:
 def recipes(
     blocks: Sequence[Sequence[Any]], futures: dict[Any, Any]
 ) -> Iterator[tuple[BlockRecipe, list[Any]]]:
-    """The recipe of each block, and promises of its inputs.
+    """The recipe of each block, and its inputs.
 
     Parameters
     ----------
     blocks : list of lists
-        Of each block the parts: Delayed objects, and anything else where Dask has none.
+        The parts of each block: Delayed objects, or anything else for parts that are not of Dask.
     futures : dict
-        What workers hold, by its keys.
+        Futures of data that workers hold, by keys.
 
     Yields
     ------
     recipe : BlockRecipe
-    promises : list of Delayed or Future
+    inputs : list of Delayed or Future
     """
     from dask.delayed import Delayed
     from dask.highlevelgraph import HighLevelGraph
@@ -79,22 +75,22 @@ def recipes(
     needs = _needs(graph, futures)
     known = graph.keys() | futures.keys()
     owner = _owners(needs, wanted, known)
-    # other names of something, which cost nothing: blocks of persisted frames have two
+    # aliases, which cost nothing: blocks of persisted frames have two names
     names = {key for key, task in graph.items() if hasattr(task, "target") and needs[key] <= known}
     name = "shared-by-blocks"
     whole = HighLevelGraph.from_collections(name, graph)
     for number, keys in enumerate(wanted):
         own, inputs = _cut(needs, owner, names, number, keys)
         recipe = BlockRecipe({key: graph[key] for key in own}, inputs, keys)
-        promises = [
+        provided = [
             Delayed(key, whole, layer=name) if key in graph else futures[key] for key in inputs
         ]
-        yield recipe, promises
+        yield recipe, provided
 
 
-def _graph(promises: list[Any], futures: dict[Any, Any]) -> dict[Any, Any]:
-    """All tasks; the keys of futures are among what they depend on, not among them."""
-    graphs = {id(one.__dask_graph__()): one.__dask_graph__() for one in promises}
+def _graph(parts: list[Any], futures: dict[Any, Any]) -> dict[Any, Any]:
+    """All tasks; futures are dependencies, not tasks."""
+    graphs = {id(one.__dask_graph__()): one.__dask_graph__() for one in parts}
     merged: dict[Any, Any] = {}
     for graph in graphs.values():
         merged |= graph
@@ -102,7 +98,7 @@ def _graph(promises: list[Any], futures: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _needs(graph: dict[Any, Any], futures: dict[Any, Any]) -> dict[Any, set[Any]]:
-    """Keys that each task depends on, also of futures that are not declared."""
+    """Keys that each task depends on, also of futures that the task does not declare."""
     from dask.core import get_dependencies
 
     known = graph | futures
@@ -113,12 +109,14 @@ def _needs(graph: dict[Any, Any], futures: dict[Any, Any]) -> dict[Any, set[Any]
     }
 
 
-def _owners(needs: dict[Any, set[Any]], wanted: list[list[Any]], known: set[Any]) -> dict[Any, int]:
-    """The one block that needs a key, or SHARED_OWNER, also of tasks with unknown dependencies."""
-    owner = {key: SHARED_OWNER for key, own in needs.items() if not own <= known}
+def _owners(
+    needs: dict[Any, set[Any]], wanted: list[list[Any]], known: set[Any]
+) -> dict[Any, int | None]:
+    """The one block that needs a key; None for several, and for tasks with unknown dependencies."""
+    owner: dict[Any, int | None] = {key: None for key, own in needs.items() if not own <= known}
 
-    def need(key: Any, block: int) -> None:
-        owner[key] = block if owner.get(key, block) == block else SHARED_OWNER
+    def need(key: Any, block: int | None) -> None:
+        owner[key] = block if owner.get(key, block) == block else None
 
     for number, keys in enumerate(wanted):
         for key in keys:
@@ -133,12 +131,12 @@ def _owners(needs: dict[Any, set[Any]], wanted: list[list[Any]], known: set[Any]
 
 def _cut(
     needs: dict[Any, set[Any]],
-    owner: dict[Any, int],
+    owner: dict[Any, int | None],
     names: set[Any],
     number: int,
     keys: list[Any],
 ) -> tuple[list[Any], list[Any]]:
-    """Own tasks and names, which any block may copy; the other keys are inputs."""
+    """The tasks of a block with the aliases that it needs, and its inputs."""
     own: dict[Any, None] = {}
     inputs: dict[Any, None] = {}
     ahead = [key for key in reversed(keys) if key is not None]

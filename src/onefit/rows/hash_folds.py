@@ -1,9 +1,9 @@
-"""Folds of rows that no one has counted: a row's fold is a hash of its key.
+"""Folds by hash: the fold of a row is a hash of its key, whatever the other rows are.
 
 Splitters that draw need all rows in one place. The hash of a key (:mod:`onefit.rows.hashing`)
-needs nothing but the key, so a row has the same fold in whatever chunk, on whatever machine and in
-whatever order it is met. The key is the number of the row; or a value of a column, be it an id,
-which makes folds survive a reordering of the file, or a group, which is held out as a whole.
+needs the key alone, so a row has the same fold in every chunk, on every machine and in every
+order. The key is the number of the row, or its value in a column: of ids, so that folds survive a
+reordering of the file, or of groups, which are then held out as wholes.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ __all__ = ["HashKFold", "check_splitter"]
 
 
 class HashKFold(BaseCrossValidator):
-    """Split rows into folds by a hash, so that they need not lie in one place.
+    """Split rows into folds by a hash, so that they need not be in one place.
 
-    Folds have about the same number of keys, not exactly: n rows by their numbers give folds of
-    n/k, give or take sqrt(n/k).
+    The number of keys differs a little between folds: n rows with their numbers as keys give folds
+    of n/k rows, with a standard deviation of about sqrt(n/k).
 
     Parameters
     ----------
     n_splits : int, default=5
     random_state : int, default=0
-        Another one gives other folds. Whoever uses the same one finds the same folds.
+        The seed of the hash; the same one gives the same folds everywhere.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class HashKFold(BaseCrossValidator):
     [1018, 988, 994]
     """
 
-    # groups are split's to have, as scikit-learn's metadata routing wants to know
+    # scikit-learn's metadata routing passes groups to split
     __metadata_request__split = {"groups": True}  # noqa: RUF012
 
     def __init__(self, n_splits: int = 5, *, random_state: int = 0) -> None:
@@ -65,7 +65,7 @@ class HashKFold(BaseCrossValidator):
         return self.n_splits
 
     def fold_of(self, keys: Any) -> Indices:
-        """The fold that each row is held out in, from row numbers, ids or groups."""
+        """The fold in which each row is held out, from row numbers, ids or groups."""
         words = hash_keys(keys, self.random_state) % np.uint64(self.n_splits)
         return words.astype(np.intp)
 

@@ -1,9 +1,10 @@
 """64-bit hashes of keys, the same in every process, on every machine, in every order.
 
-A whole number below 2^64 is its own word; a text, or bytes, is the first eight bytes of its BLAKE2b
-digest; a number that is not whole is the bits of its double. Words are spread by the output
-function of SplitMix64 (Steele, Lea, Flood 2014), a bijection, after the spread seed was added to
-them bit by bit. Equal values have equal words, whatever their type: 7, 7.0, an int8 of 7.
+The word of a whole number from -2^63 to 2^64 is the number modulo 2^64, that of another number the
+bits of its double, and that of a text, or of bytes, the first eight bytes of its BLAKE2b digest.
+Words are spread by the output function of SplitMix64 (Steele, Lea, Flood 2014), a bijection, after
+the spread seed was added to them bit by bit. Equal values have equal words, whatever their type: 7,
+7.0, an int8 of 7.
 """
 
 from __future__ import annotations
@@ -15,18 +16,17 @@ import numpy as np
 
 from onefit._types import Array
 from onefit._validation import DataError
+from onefit.rows.columns import as_array
 
 __all__ = ["hash_keys", "spread"]
-
-#: bytes of the digest that replaces a text
-TEXT_DIGEST_BYTES = 8
-#: whole doubles beyond do not fit into 64 bits
-MIN_NON_INTEGER_DOUBLE = 2.0**63
 
 
 def hash_keys(keys: Any, seed: int = 0) -> Array:
     """A word for each key: numbers, truth values, times, texts or bytes, none of them missing."""
-    return spread(_words(_values(keys)) ^ spread(np.array([seed % 2**64], dtype=np.uint64)))
+    values = as_array(keys)
+    if values.ndim != 1:
+        raise DataError(f"keys must be one column, got an array of shape {values.shape}")
+    return spread(_words(values) ^ spread(np.array([seed % 2**64], dtype=np.uint64)))
 
 
 def spread(words: Array) -> Array:
@@ -37,14 +37,6 @@ def spread(words: Array) -> Array:
     return np.asarray(z ^ (z >> np.uint64(31)))
 
 
-def _values(keys: Any) -> Array:
-    """A column of any library as a NumPy array."""
-    values = keys.to_numpy() if hasattr(keys, "to_numpy") else np.asarray(keys)
-    if values.ndim != 1:
-        raise DataError(f"keys must be one column, got an array of shape {values.shape}")
-    return np.asarray(values)
-
-
 def _words(values: Array) -> Array:
     kind = values.dtype.kind
     if kind in "biu":
@@ -53,14 +45,16 @@ def _words(values: Array) -> Array:
         return _words_of_floats(values.astype(np.float64))
     if kind in "mM":
         return _words_of_times(values)
-    return _words_of_objects(values)
+    words = (_word(key, row) for row, key in enumerate(values.tolist()))
+    return np.fromiter(words, np.uint64, values.size)
 
 
 def _words_of_floats(values: Array) -> Array:
     _refuse(~np.isfinite(values), values)
-    whole = (values == np.floor(values)) & (np.abs(values) < MIN_NON_INTEGER_DOUBLE)
-    numbers = np.where(whole, values, 0.0).astype(np.int64)
-    return np.where(whole, numbers.view(np.uint64), values.view(np.uint64))
+    whole = (values == np.floor(values)) & (values >= -(2.0**63)) & (values < 2.0**64)
+    size = np.abs(np.where(whole, values, 0.0)).astype(np.uint64)
+    word = np.where(values < 0.0, np.uint64(0) - size, size)
+    return np.where(whole, word, values.view(np.uint64))
 
 
 def _words_of_times(values: Array) -> Array:
@@ -71,23 +65,12 @@ def _words_of_times(values: Array) -> Array:
     return fine.view(np.uint64)
 
 
-def _words_of_objects(values: Array) -> Array:
-    """Texts and bytes by their digest, other values as their own kind of array."""
-    found: dict[Any, int] = {}
-    words = np.empty(values.size, dtype=np.uint64)
-    for row, key in enumerate(values.tolist()):
-        word = found.get((type(key), key))
-        if word is None:
-            word = found[type(key), key] = _word(key, row)
-        words[row] = word
-    return words
-
-
 def _word(key: Any, row: int) -> int:
+    """A text or bytes by its digest, another value as an array of its own kind."""
     if isinstance(key, str):
         key = key.encode()
     if isinstance(key, bytes):
-        return int.from_bytes(blake2b(key, digest_size=TEXT_DIGEST_BYTES).digest(), "little")
+        return int.from_bytes(blake2b(key, digest_size=8).digest(), "little")
     try:
         one = np.array([key])
         if one.ndim == 1 and one.dtype.kind in "biufmM":

@@ -1,7 +1,7 @@
-"""One pass in this process: one state grows by every chunk, while threads read ahead.
+"""One pass over all rows: in this process, where threads may read ahead, or on Dask.
 
-The order of additions does not depend on how fast anyone is, nor on the number of threads, so that
-a pass that is run again gives the same bits.
+In this process the chunks are added to one state, in the order of the rows, whatever the number of
+threads, so repeated passes give the same bits.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ def run(
     source : Source
         See :func:`onefit.rows.open_rows`.
     n_jobs : int, default=None
-        Threads that read, where this process does the work; sums are added up by one, with the
-        threads of BLAS. None means one that does both (or what joblib's context says).
+        Threads that read rows in this process; one thread adds them up, with the threads of BLAS.
+        With None (or as joblib's context says), one thread does both.
     client : distributed.Client, default=None
-        Where the work is done; None takes the client that is active, if there is one and the rows
-        can be read by its workers. Dask collections are read on whatever scheduler is active.
+        The cluster for the pass; None means the active client, if there is one and its workers can
+        read the rows. Dask collections are read on the active scheduler.
     journal : str or Path, default=None
-        A folder that keeps the state of the pass, so that one that was killed continues where it
-        was (see :mod:`onefit.journal`).
+        A folder that keeps the state of the pass, from which a pass that was killed resumes (see
+        :mod:`onefit.journal`).
     chunk_rows : int, default=8192
-        Rows that an accumulator gets at once, at most.
+        Largest number of rows of a chunk.
     watch : callable, default=None
-        Called from time to time with the number of pieces of the source that are done.
+        Called after pieces of the source with the number of those that are done.
 
     Returns
     -------
-    What the accumulator finishes with.
+    The result of ``accumulator.finish``.
     """
     progress = open_progress(journal, accumulator, source, watch)
     client = _client(client, source)
@@ -90,20 +90,21 @@ def _here(
 
 
 def _added(accumulator: Accumulator[Any, Any], state: Any, chunks: Iterator[Chunk]) -> Any:
-    """The state with the chunks of a piece; sums on a device come here at the end of it."""
-    there = None
+    """The state with the chunks of a piece; sums on a device are copied to the host at its end."""
+    on_device = None
     for chunk in chunks:
         if linalg.is_elsewhere(chunk.X):
-            there = accumulator.update(accumulator.init() if there is None else there, chunk)
+            before = accumulator.init() if on_device is None else on_device
+            on_device = accumulator.update(before, chunk)
         else:
             state = accumulator.update(state, chunk)
-    return state if there is None else accumulator.merge(state, to_host(there))
+    return state if on_device is None else accumulator.merge(state, to_host(on_device))
 
 
 def _read(
     source: Source, pieces: Sequence[Any], rows: int, workers: int
 ) -> Iterator[Iterator[Chunk]]:
-    """The chunks of every piece: in turn, or read ahead by a number of threads."""
+    """The chunks of every piece, read in turn or ahead by several threads."""
     if workers > 1:
         yield from read_ahead(source, pieces, rows, workers)
         return
@@ -112,7 +113,7 @@ def _read(
 
 
 def _client(client: Any, source: Source) -> Any:
-    """The client that is to do the work, if any is."""
+    """The client for the pass, if any."""
     if client is not None and not (source.lazy or source.anywhere):
         raise ValueError(
             "rows in memory are not sent to a cluster; write them to Parquet or .npy files that "
@@ -129,27 +130,26 @@ MAX_WRITING_SHARE = 0.02
 
 @dataclass
 class Progress:
-    """The state of one pass, written to a journal as often as that costs little.
+    """The progress of one pass, and the journal with its state.
 
-    The first piece is always written, so an interrupted pass never starts from nothing. Later
-    writes wait until the last one took at most MAX_WRITING_SHARE of the time since then.
+    The state after the first piece is always written. Each later write waits until the one before
+    took at most MAX_WRITING_SHARE of the time since then.
 
     Attributes
     ----------
     journal : Journal or None
-        None keeps nothing.
     key : str
         The pass in words.
     modules : tuple of str
-        Where the dataclasses of its state are defined.
+        Modules that define the dataclasses of its state.
     watch : callable or None
         Called with the number of pieces that are done.
     written : float
-        Time at the end of the last write.
+        Time at the end of the last write, in seconds.
     writing_seconds : float
-        Seconds that the last write took.
+        Duration of the last write.
     clock : callable
-        Time in seconds.
+        Returns the time in seconds.
     """
 
     journal: Journal | None = None
@@ -161,12 +161,12 @@ class Progress:
     clock: Callable[[], float] = time.monotonic
 
     def begin(self, accumulator: Any) -> tuple[Any, int]:
-        """The state to begin with, and the number of pieces that are in it already."""
+        """The state to begin with, and the number of pieces that it has already."""
         known = [] if self.journal is None else self.journal.read(self.key, self.modules)
         return known[0] if known else (accumulator.init(), 0)
 
     def keep(self, state: Any, done: int, last: bool = False) -> None:
-        """Write the state after so many pieces, if that is due."""
+        """Report ``done`` pieces; write their state to the journal if a write is due."""
         if self.watch is not None:
             self.watch(done)
         if self.journal is None:
@@ -181,7 +181,7 @@ class Progress:
 def open_progress(
     journal: Any, accumulator: Any, source: Any, watch: Callable[[int], None] | None
 ) -> Progress:
-    """The progress of a pass over a source, kept in the journal at a path if that is not None."""
+    """The progress of a pass over a source, with the journal at a path if that is not None."""
     if journal is None:
         return Progress(watch=watch)
     starts = [one.start for one in source.pieces]
@@ -191,7 +191,7 @@ def open_progress(
 
 
 def active_client() -> Any:
-    """The active client of Dask, or None, also if Dask was not imported."""
+    """The active client of Dask, or None; Dask is not imported for it."""
     if "distributed" not in sys.modules:
         return None
     import dask

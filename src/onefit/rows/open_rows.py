@@ -1,4 +1,4 @@
-"""One door to all sources."""
+"""The source of rows in memory, in files or in Dask collections."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["is_streamed", "open_rows"]
 
 
 def is_streamed(X: Any) -> bool:
-    """Whether rows are to be streamed: sources, paths and Dask collections are."""
+    """Whether rows are streamed: sources, paths and Dask collections are."""
     return isinstance(X, (str, Path, Source)) or _are_paths(X) or is_lazy(X)
 
 
 def is_lazy(X: Any) -> bool:
-    """Whether an object is a Dask collection, found out without importing Dask."""
+    """Whether an object is a Dask collection; Dask is not imported for it."""
     return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "__dask_graph__")
 
 
@@ -35,18 +35,19 @@ def open_rows(
     filter: Any = None,
     numeric: bool = True,
 ) -> Source:
-    """Rows to stream, wherever they lie.
+    """Open rows to stream: in memory, in files, or in a Dask collection.
 
     Parameters
     ----------
-    X : array, data frame, str or Path, list of paths, dask.array or dask.dataframe
-        A path is that of a Parquet file, of a folder of such, or of an .npy file, which is mapped.
+    X : array, data frame, str or Path, list of paths, dask.array, dask.dataframe or Source
+        A path of a Parquet file, of a folder of these, or of an .npy file, which is mapped.
+        A source keeps its columns and rows, and gets the folds of ``cv``.
     y, sample_weight, groups : str, list of str, array, or Dask collection, default=None
-        Targets, weights, and the key that folds are made from: names of columns where X has names,
-        or a value for every row. Without groups, the number of a row is its key.
+        Targets, weights, and keys of the folds: names of columns of X, or a value for every row.
+        Without groups, the number of a row is its key.
     cv : HashKFold or int, default=5
     features, drop : str or list of str, default=None
-        Columns to take, all that have no other role by default, and columns to leave out.
+        Columns to use as features (by default all without another role), and columns to leave out.
     filter : pyarrow expression, or list of (column, operator, value), default=None
         Rows of Parquet files to take.
     numeric : bool, default=True
@@ -58,8 +59,11 @@ def open_rows(
     """
     splitter = check_splitter(cv)
     if isinstance(X, Source):
-        if any(one is not None for one in (y, sample_weight, groups)):
-            raise ValueError("y, sample_weight and groups were given to open_rows already")
+        roles = {"y": y, "sample_weight": sample_weight, "groups": groups}
+        asked = roles | {"features": features, "drop": drop or None, "filter": filter}
+        for name, one in asked.items():
+            if one is not None:
+                raise ValueError(f"the rows are open already; give {name} where they are opened")
         return X.split_by(splitter)
     if isinstance(X, (str, Path)) and str(X).endswith(".npy"):
         X = read_npy(X)
@@ -85,7 +89,7 @@ def _are_paths(X: Any) -> bool:
 
 
 def _is_path(x: Any) -> bool:
-    """Whether something names a file; other texts may be rows of a user's kernel."""
+    """Whether a value is a path; other texts may be rows of a user's kernel."""
     if not isinstance(x, str):
         return isinstance(x, Path)
     return x.endswith((".parquet", ".pq", ".npy")) or "://" in x or Path(x).exists()

@@ -1,11 +1,12 @@
-"""Row groups of Parquet files: read one at a time, and of them only the columns that are needed.
+"""Row groups of Parquet files, read one at a time, and only the columns that are needed.
 
-A footer says how many rows each row group has, so rows are numbered without reading any: files in
-the order of their names, row groups as they lie. A filter leaves out row groups by their statistics
-and rows by their values; those that stay keep their numbers. pyarrow evaluates it, as a column of
-its own, and finds the columns that it needs. Folders may be partitioned in Hive's
-way (``year=2024/...``), and paths may be addresses of other file systems, ``s3://...``. What cannot
-be read is named by file and row group; pages that were written with checksums are checked.
+The footer of a file has the number of rows of each row group, so rows are numbered without reading
+any: files in the order of their names, row groups in the order of the file. A filter leaves out row
+groups by their statistics and rows by their values; the other rows keep their numbers. pyarrow
+evaluates it, as a column, and finds the columns that it needs. Rows themselves are read by
+``ParquetFile``, whose memory does not grow with the row group, as that of a scanner does. Folders
+may be partitioned in Hive's way (``year=2024/...``), and paths may be addresses of other file
+systems, ``s3://...``. Errors name file and row group; pages with checksums are checked.
 """
 
 from __future__ import annotations
@@ -18,25 +19,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from onefit._describe import describe, digest
 from onefit._types import Array
 from onefit._validation import DataError
 from onefit.rows.chunks import BlockReader, RowBlock
 from onefit.rows.columns import ColumnRoles, RowArrays
 from onefit.rows.hash_folds import HashKFold
-from onefit.rows.source import Source, needed, numbered
+from onefit.rows.source import Source, needed
 
 __all__ = ["ParquetPiece", "open_dataset", "parquet_source"]
 
 #: bytes read at a time; a row group's columns are read side by side
 READ_BUFFER_BYTES = 1 << 20
-#: footers read side by side, which takes long on a network only
+#: footers read side by side, for files on a network
 FOOTER_THREADS = 16
 
 
 @dataclass(frozen=True)
 class RowFilter:
-    """Which rows are taken.
+    """A checked filter of rows.
 
     Attributes
     ----------
@@ -50,7 +53,7 @@ class RowFilter:
 
     @classmethod
     def of(cls, filter: Any, dataset: Any) -> RowFilter | None:
-        """From an argument of :func:`onefit.rows.open_rows`, checked."""
+        """From an argument of :func:`onefit.rows.open_rows`."""
         import pyarrow as pa
         from pyarrow import parquet
 
@@ -71,7 +74,7 @@ class RowFilter:
         return cls(expression, dataset.schema)
 
     def mask(self, part: Any) -> Array:
-        """Whether each row of a part of the files is taken; a comparison with nothing is false."""
+        """Whether each row of a fragment is taken; a comparison with a missing value is false."""
         import pyarrow.compute as pc
 
         table = part.to_table(self.schema, columns={_KEPT: self.expression}, use_threads=False)
@@ -79,7 +82,7 @@ class RowFilter:
         return mask
 
 
-#: name of a column that no file has
+#: name of the filter's column, which no file has
 _KEPT = "\0kept"
 
 
@@ -89,17 +92,15 @@ class ParquetPiece:
 
     Attributes
     ----------
+    where : str
+        File and row group, in words.
     part : pyarrow.dataset.ParquetFileFragment
         Of this row group alone.
-    group : int
-        Its number in the file.
     stamp : tuple
-        Bytes of the file and the time of its last change.
-    stored : list of str
-        Columns to read.
+        Size of the file in bytes and time of its last change.
     columns : ColumnRoles
     given : RowArrays
-        Of these rows.
+        Of the rows of the piece.
     kept : RowFilter or None
     """
 
@@ -107,26 +108,27 @@ class ParquetPiece:
     rows: int
     where: str
     part: Any = field(repr=False)
-    group: int
     stamp: tuple[Any, Any]
-    stored: list[str] = field(repr=False)
     columns: ColumnRoles = field(repr=False)
     given: RowArrays = field(repr=False)
     kept: RowFilter | None = field(repr=False)
 
     def blocks(self, rows: int) -> Iterator[RowBlock]:
-        """Read them in blocks of at most ``rows`` rows."""
+        """The rows in blocks of at most ``rows`` rows."""
         if _stamp(self.part) != self.stamp:
             raise DataError(
                 f"{self.where} cannot be read: the file was changed or removed since it was "
                 "opened; restore it, or open the rows again"
             )
-        mask = None if self.kept is None else self._mask(self.kept)
-        if mask is not None and not mask.any():
-            return
+        mask = None
+        if self.kept is not None:
+            with self._clear_errors():
+                mask = self.kept.mask(self.part)
+            if not mask.any():
+                return
         done = 0
         for batch in self._batches(rows):
-            some = numbered(done, batch.num_rows)
+            some = np.arange(done, done + batch.num_rows)
             done += batch.num_rows
             if mask is not None:
                 batch, some = batch.filter(mask[some]), some[mask[some]]
@@ -136,15 +138,12 @@ class ParquetPiece:
         if done != self.rows:
             raise DataError(f"{self.where} has {done} rows, but its footer lists {self.rows}")
 
-    def _mask(self, kept: RowFilter) -> Array:
-        with self._clear_errors():
-            return kept.mask(self.part)
-
     def _batches(self, rows: int) -> Iterator[Any]:
         import pyarrow as pa
         from pyarrow import dataset, parquet
 
         constants = dataset.get_partition_keys(self.part.partition_expression)
+        stored, (group,) = _stored(self.part, self.columns), self.part.row_groups
         with (
             self._clear_errors(),
             parquet.ParquetFile(
@@ -155,7 +154,7 @@ class ParquetPiece:
                 page_checksum_verification=True,
             ) as file,
         ):
-            for batch in file.iter_batches(rows, [self.group], self.stored, use_threads=False):
+            for batch in file.iter_batches(rows, [group.id], stored, use_threads=False):
                 for name in self.columns.read:
                     if name in constants:
                         value = pa.array([constants[name]] * batch.num_rows)
@@ -164,7 +163,7 @@ class ParquetPiece:
 
     @contextmanager
     def _clear_errors(self) -> Iterator[None]:
-        """What cannot be read, by its place."""
+        """Turn errors of reading into one that names the place."""
         import pyarrow as pa
 
         try:
@@ -189,19 +188,7 @@ def parquet_source(
     filter: Any = None,
     numeric: bool = True,
 ) -> Source:
-    """Rows of a Parquet file, or of all files in a folder.
-
-    Parameters
-    ----------
-    path : str, Path, or list of them
-    y, sample_weight, groups : names of columns, arrays, or None
-    cv : HashKFold
-    features, drop : names of columns
-        Those to take, all that have no other role by default; those to leave out of them.
-    filter : pyarrow expression, or pyarrow's lists of (column, operator, value)
-    numeric : bool
-        Whether to refuse features that are not numbers.
-    """
+    """The source of Parquet files; see :func:`onefit.rows.open_rows`."""
     dataset, root = open_dataset(path)
     columns, given = ColumnRoles.resolve(
         dataset.schema.names, y, sample_weight, groups, features, drop
@@ -229,7 +216,7 @@ def parquet_source(
 
 
 def open_dataset(path: Any) -> tuple[Any, str]:
-    """A dataset of pyarrow, and the folder that the names of its files are relative to."""
+    """A dataset of pyarrow, and the folder to which messages name its files."""
     needed("pyarrow", "tables", "Parquet files")
     import pyarrow as pa
     from pyarrow import dataset
@@ -259,7 +246,7 @@ def open_dataset(path: Any) -> tuple[Any, str]:
 
 
 def _file_system(paths: list[str]) -> tuple[Any, list[str]]:
-    """File system and paths on it: pyarrow's own, or else what fsspec knows."""
+    """File system and paths on it: of pyarrow, or else of fsspec."""
     import pyarrow as pa
     from pyarrow import fs
 
@@ -306,7 +293,7 @@ def _check_columns(fragment: Any, schema: Any, columns: ColumnRoles) -> None:
 
 
 def _stored(fragment: Any, columns: ColumnRoles) -> list[str]:
-    """Columns to read from a file: not those that its folder tells."""
+    """Columns to read from a file; others are constants in the name of its folder."""
     from pyarrow import dataset
 
     constants = dataset.get_partition_keys(fragment.partition_expression)
@@ -314,7 +301,7 @@ def _stored(fragment: Any, columns: ColumnRoles) -> list[str]:
 
 
 def _kind(type: Any) -> str:
-    """What values of a type can stand for each other."""
+    """The kind of a type; files may have different types of one kind in a column."""
     from pyarrow import types
 
     if types.is_dictionary(type):
@@ -344,7 +331,7 @@ def _files(dataset: Any) -> list[tuple[Any, tuple[Any, Any]]]:
 
 
 def _stamp(fragment: Any) -> tuple[Any, Any]:
-    """Bytes of the file and the time of its last change; None for what is not known."""
+    """Size of the file in bytes and time of its last change; None if unknown."""
     found = fragment.filesystem.get_file_info(fragment.path)
     return found.size, found.mtime_ns
 
@@ -360,29 +347,16 @@ def _pieces(
 ) -> tuple[list[ParquetPiece], int]:
     """The row groups of a file that may have rows to keep, and the number of the next row."""
     expression, schema = (None, None) if kept is None else (kept.expression, kept.schema)
-    # columns that folders tell are in no file's own schema
+    # the schema of a file lacks the columns in the names of folders
     parts = fragment.split_by_row_group(expression, schema)
     by_group = {group.id: part for part in parts for group in part.row_groups}
-    stored, pieces = _stored(fragment, columns), []
+    pieces = []
     for group in fragment.row_groups:
         stop = start + group.num_rows
         if group.id in by_group and stop > start:
-            where = f"{_name(fragment.path, root)}, row group {group.id}"
-            beside = given.take(slice(start, stop))
-            pieces.append(
-                ParquetPiece(
-                    start,
-                    group.num_rows,
-                    where,
-                    by_group[group.id],
-                    group.id,
-                    stamp,
-                    stored,
-                    columns,
-                    beside,
-                    kept,
-                )
-            )
+            where, part = f"{_name(fragment.path, root)}, row group {group.id}", by_group[group.id]
+            place, beside = (start, group.num_rows, where), given.take(slice(start, stop))
+            pieces.append(ParquetPiece(*place, part, stamp, columns, beside, kept))
         start = stop
     return pieces, start
 
@@ -392,7 +366,7 @@ def _name(path: str, root: str) -> str:
 
 
 def _about(fragments: list[Any], root: str) -> str:
-    """Files by name and by a digest of their footers, which have sizes and statistics."""
+    """The number of files, and a digest of their names and footers, which have statistics."""
     import pyarrow as pa
 
     parts = []

@@ -2,8 +2,8 @@
 
 Reading, decoding and checking release Python's lock. SciPy's BLAS keeps it, and has threads of its
 own: sums in several threads would wait for each other. So rows are read by several threads and
-added up by one. A thread takes one piece and stays a few chunks ahead of whoever takes them, so
-that memory does not grow with the size of a row group, however fast files are read.
+added up by one. Each thread reads one piece and stays at most a few chunks ahead, so that memory
+does not grow with the size of a row group.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from onefit.rows.source import Source
 
 __all__ = ["read_ahead"]
 
-#: largest number of waiting chunks of a piece, and seconds between two checks for a consumer
+#: largest number of chunks of a piece that wait, and seconds between checks whether the pass ended
 MAX_WAITING_CHUNKS, STOP_POLL_SECONDS = 4, 0.1
 
 
 def read_ahead(
     source: Source, pieces: Sequence[Any], rows: int, workers: int
 ) -> Iterator[Iterator[Chunk]]:
-    """The chunks of every piece, in order; each is to be used up before the next is asked for."""
+    """The chunks of every piece, in order; use those of one piece before taking the next."""
     stopped, ahead, queues = Event(), iter(pieces), deque[Queue[Any]]()
     pool = ThreadPoolExecutor(workers)
 
@@ -50,7 +50,7 @@ def read_ahead(
 
 
 def _read(source: Source, piece: Any, rows: int, queue: Queue[Any], stopped: Event) -> None:
-    """Put the chunks of a piece into a queue, and at the end None, or the error that ended it."""
+    """Put the chunks of a piece into a queue, and then None, or the error that ended it."""
     end = None
     try:
         for block in piece.blocks(rows):

@@ -1,9 +1,8 @@
-"""A sample of rows that any chunking and any order of the chunks gives: the smallest hashes.
+"""A uniform sample of rows that does not depend on the chunks or their order.
 
-Every row has a number, and a hash of that number and of the seed. The rows with the m smallest
-hashes are a uniform sample without replacement. The smallest of two sets of rows are the smallest
-of the smallest of each, so that the sample is an accumulator, and a row is in it or not, whoever
-reads it and when.
+Every row has a hash of its number and of a seed. The rows with the m smallest hashes are a uniform
+sample without replacement. The smallest of two sets of rows are the smallest of the smallest of
+each, so the sample is an accumulator.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from scipy.sparse import issparse, vstack
 
 from onefit import linalg
 from onefit._types import Array, Indices
-from onefit.rows.accumulate import Chunk
+from onefit.rows.accumulate import Accumulator, Chunk
 from onefit.rows.hashing import spread
 
 __all__ = ["DrawnRows", "RowSampler", "row_hash"]
 
 
 def row_hash(seed: int, rows: Array) -> Array:
-    """64 bits for every row number.
+    """64 bits for every row number, different ones for different rows.
 
-    Folds are hashes of row numbers, too. The seed enters otherwise here: if both hashes were alike,
-    all landmarks could lie in one fold.
+    Folds are hashes of row numbers, too. Here the seed enters in another way: with equal hashes,
+    all landmarks could be in one fold.
     """
     step = np.uint64(0x9E3779B97F4A7C15)
     start = np.uint64((0xD1342543DE82EF95 * (int(seed) + 1)) % 2**64)
@@ -58,8 +57,8 @@ class DrawnRows:
         return DrawnRows(*(part[places] for part in parts))
 
     def smallest(self, size: int) -> DrawnRows:
-        """The first in the order of hashes; equal ones in that of row numbers."""
-        return self.take(np.lexsort((self.row, self.hashes))[:size])
+        """The first in the order of hashes, which differ from row to row."""
+        return self.take(np.argsort(self.hashes)[:size])
 
     def join(self, other: DrawnRows) -> DrawnRows:
         """Both together."""
@@ -70,7 +69,7 @@ class DrawnRows:
 
 
 @dataclass(frozen=True)
-class RowSampler:
+class RowSampler(Accumulator["DrawnRows | None", DrawnRows]):
     """The accumulator of a uniform sample of the rows of positive weight.
 
     Parameters

@@ -1,59 +1,43 @@
 """Sources of rows: lists of pieces, each with the number of its first row.
 
-A piece is read in one go, by whoever runs the pass: a slice of an array, a row group of a Parquet
-file, a block of a Dask collection. It can be sent to another process, where it is read. Numbers of
-rows are those of the whole sample, which all pieces are laid out over before anything is read; so
-the rows, their folds and every sum are the same however they are cut.
+A piece is adjacent rows that are read in one go: a slice of an array, a row group of a Parquet
+file, a block of a Dask collection. It has ``start``, the number of its first row, ``rows``, their
+number, and ``blocks(rows)``, an iterator over its rows in a :class:`onefit.rows.chunks.RowBlock`
+of at most ``rows`` rows each. It can be sent to another process and read there. Rows are numbered
+in the whole sample before anything is read, so their folds and every sum are the same however the
+rows are cut into pieces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Any
 
 from onefit._describe import describe
-from onefit._types import Array
 from onefit._validation import DataError
-from onefit.rows.chunks import BlockReader, Map, RowBlock
+from onefit.rows.chunks import BlockReader, Map
 from onefit.rows.hash_folds import HashKFold
 
-__all__ = ["Piece", "Source", "groups_of", "needed", "numbered"]
-
-
-class Piece(Protocol):
-    """Adjacent rows of a source."""
-
-    @property
-    def start(self) -> int:
-        """Number of the first row."""
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-
-    def blocks(self, rows: int) -> Iterator[RowBlock]:
-        """Read them in blocks of at most ``rows`` rows."""
+__all__ = ["Source", "groups_of", "needed"]
 
 
 @dataclass(frozen=True)
 class Source:
-    """Rows to stream, and how they are to be read.
+    """Rows to stream, and how to read them.
 
     Attributes
     ----------
-    pieces : sequence of Piece
+    pieces : sequence of pieces
         In the order of their rows.
     reading : BlockReader
     target_shape : tuple of int, or None
         Of a row's target: empty for a number, (q,) for q of them; None without a target.
     about : dict
-        The fingerprint of the rows, in words, with which a journal is compared.
+        The fingerprint of the rows, in words, which a journal compares.
     anywhere : bool
-        Whether pieces are small to send because they are read where they are needed.
+        Whether any process can read the pieces, which are small to send.
     lazy : bool
         Whether pieces hold Dask objects, which only Dask reads.
     """
@@ -93,15 +77,15 @@ class Source:
 
     @property
     def raw(self) -> Source:
-        """The same rows as they are stored."""
+        """The same rows, with features and targets as they are stored."""
         return replace(self, reading=replace(self.reading, raw=True))
 
     def encoded(self, encode: Map) -> Source:
-        """The same rows with targets that are mapped to numbers."""
+        """The same rows, with targets mapped to numbers."""
         return replace(self, reading=replace(self.reading, encode=encode))
 
     def transformed(self, transform: Map, n_features: int, clean: Map | None = None) -> Source:
-        """The same rows with features that are mapped to so many numbers, and targets cleaned."""
+        """The same rows, with features mapped to ``n_features`` numbers, and cleaned targets."""
         reading = replace(
             self.reading, names=None, n_features=n_features, transform=transform, clean=clean
         )
@@ -121,13 +105,8 @@ def groups_of(pieces: Sequence[Any], rows: int) -> list[list[Any]]:
     return groups
 
 
-def numbered(start: int, rows: int) -> Array:
-    """Numbers of adjacent rows."""
-    return np.arange(start, start + rows, dtype=np.int64)
-
-
 def needed(package: str, extra: str | None, what: str) -> None:
-    """Say what to install where a package is missing; ``extra`` names one of onefit's, if any."""
+    """Raise if a package is missing; ``extra`` is the extra of onefit that has it, if any."""
     if find_spec(package) is None:
         name = package if extra is None else f"'onefit[{extra}]'"
         raise ImportError(f"{what} need {package}, which is not installed: pip install {name}")

@@ -1,4 +1,4 @@
-"""What a search asks of the rows before it makes features: sizes, spreads and classes.
+"""Sums that precede features: sizes of folds, means and variances, and the classes.
 
 Means and variances of parts are joined by Chan, Golub and LeVeque's formula [1]_, which subtracts
 no two large numbers: with D the difference of the means of two parts of weights a and b,
@@ -21,7 +21,7 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array
 from onefit._validation import DataError
-from onefit.rows.accumulate import Chunk
+from onefit.rows.accumulate import Accumulator, Chunk
 
 __all__ = [
     "DistinctLabels",
@@ -36,9 +36,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Spread:
-    """Weight, mean and M of some columns, their smallest and largest values, and whether they are
-    labels -1 and +1.
-    """
+    """Weight, mean and M of some columns, their extremes, and whether they are labels -1 and +1."""
 
     weight: float
     mean: Array
@@ -83,16 +81,16 @@ class Spread:
 
 @dataclass(frozen=True)
 class Surveyed:
-    """What is known of the rows.
+    """Sizes of folds, and spreads of targets and features.
 
     Attributes
     ----------
     rows : (k,) array of int
-        Of each fold.
+        Number of rows in each fold.
     targets : list of Spread
-        Of each fold's targets.
+        The targets of each fold.
     entries : Spread
-        Of all entries of X as one column.
+        All entries of X as one column.
     """
 
     rows: Array
@@ -125,7 +123,7 @@ class Surveyed:
 
     @property
     def scale(self) -> Array:
-        """The unit in which an error is judged, as in :func:`onefit.proof.norms.target_scale`."""
+        """The unit of errors, as in :func:`onefit.proof.norms.target_scale`."""
         whole = self.whole
         size = np.maximum(np.abs(whole.low), np.abs(whole.high))
         spread = np.where(whole.low == whole.high, size, np.sqrt(whole.variance))
@@ -133,8 +131,8 @@ class Surveyed:
 
 
 @dataclass(frozen=True)
-class Survey:
-    """The accumulator of all that; for rows of k folds and q targets."""
+class Survey(Accumulator[Surveyed, Surveyed]):
+    """The accumulator of ``Surveyed``, for k folds and q targets."""
 
     folds: int
     targets: int
@@ -156,18 +154,15 @@ class Survey:
         targets = [a.join(b) for a, b in zip(one.targets, other.targets, strict=True)]
         return Surveyed(one.rows + other.rows, targets, one.entries.join(other.entries))
 
-    def finish(self, state: Surveyed) -> Surveyed:
-        return state
-
 
 @dataclass(frozen=True)
-class DistinctLabels:
-    """The accumulator of the different labels, whatever their type; as targets they are numbers.
+class DistinctLabels(Accumulator[list[Any], Array]):
+    """The accumulator of the sorted labels.
 
     Parameters
     ----------
     most : int
-        More are refused: they are amounts, or ids.
+        Largest number of labels; more are numbers or ids, and are refused.
     """
 
     most: int = 1000
@@ -196,9 +191,9 @@ class DistinctLabels:
 
 
 def spread_over(survey: Surveyed, count: int) -> Surveyed:
-    """The same survey for several columns, all with the unit of errors of the first target.
+    """The same survey for several columns, each with the spread of the first target.
 
-    Levels are of one target, and classes are all labels.
+    The columns are levels of one target, or pairs of classes, which are labels.
     """
     first = np.zeros(count, dtype=np.intp)
     names = ("mean", "M", "low", "high", "labels")
@@ -218,7 +213,7 @@ def class_totals(survey: Surveyed) -> Array:
 
 
 def reweighted(survey: Surveyed, weights: Array) -> Surveyed:
-    """The same survey, as far as the weights of the folds are asked for."""
+    """The same survey with the weights of the folds under class weights; the rest is unchanged."""
     totals = class_totals(survey) @ weights
     targets = [
         replace(one, weight=float(total)) for one, total in zip(survey.targets, totals, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -16,12 +16,13 @@ from onefit.callbacks import callbacks_of
 from onefit.criteria.streamed import CriterionSums
 from onefit.features.fit import feature_method
 from onefit.features.fold_models import FoldModels, newton, squared
-from onefit.features.hashed import Lengths, Rows, hashed_folds
+from onefit.features.hashed import Lengths, StreamedFeatures, hashed_folds
 from onefit.features.leave_one import HatBasis
-from onefit.features.moments import MAX_FEATURE_ELEMENTS, Moments, MomentSums
+from onefit.features.moments import Moments, MomentSums, chunk_rows
 from onefit.features.scores import Scores, of_models
 from onefit.features.values import Kept, Values
 from onefit.kernels import Kernel, named_kernel, takes_gamma
+from onefit.kernels.resolve import scale_gamma
 from onefit.linalg import LinAlgError
 from onefit.rows.accumulate import Joint, OfModel
 from onefit.rows.one_pass import CHUNK_ROWS, run
@@ -45,12 +46,12 @@ MAX_PASS_ELEMENTS = 2**27
 
 @dataclass(frozen=True)
 class StreamedModel:
-    """A model of the search on its features.
+    """A model of the search with its features.
 
     Attributes
     ----------
     model : CandidateModel
-    rows : Rows
+    rows : StreamedFeatures
     spec : Spec
     method : str
     classes : array or None
@@ -58,7 +59,7 @@ class StreamedModel:
     """
 
     model: CandidateModel
-    rows: Rows
+    rows: StreamedFeatures
     spec: Spec
     method: str
     classes: Array | None = None
@@ -70,18 +71,18 @@ class StreamedModel:
 
     @property
     def sums(self) -> tuple[Any, ...]:
-        """Values on which the moments depend."""
+        """Models with the same value have the same moments."""
         weights = () if self.classes is None else tuple(self.classes.tolist())
         return id(self.rows), self.spec.fit_intercept, weights
 
     def weighted(self, accumulator: Any) -> Any:
-        """The accumulator of rows that weigh as their classes say, with targets of its columns."""
+        """The accumulator with the columns and class weights of the model."""
         coding = self.spec.coding
         columns = None if coding.columns_are_targets else coding.columns
         return OfModel(accumulator, columns, self.classes)
 
     def surveyed(self, survey: Surveyed) -> Surveyed:
-        """The survey of these rows."""
+        """The survey with the columns and class weights of the model."""
         survey = survey if self.classes is None else reweighted(survey, self.classes)
         coding = self.spec.coding
         if coding.columns_are_targets:
@@ -90,38 +91,37 @@ class StreamedModel:
 
     @property
     def shared(self) -> tuple[int, int]:
-        """Models for which this is the same are scored together."""
+        """Models with the same value are scored together."""
         return id(self.rows), 0 if self.spec.coding.columns_are_targets else id(self)
 
     @property
-    def judges(self) -> dict[str, Any]:
-        """How decision values are made of those of its own columns."""
+    def by_class(self) -> Callable[[Array], Array] | None:
+        """From the values of pairs of classes to decision values of the classes, if they differ."""
         coding = self.spec.coding
         if isinstance(coding, LabelCoding) and not coding.columns_are_targets:
-            return {"by_class": coding.by_class}
-        return {}
+            return coding.by_class
+        return None
 
 
 def stream_jobs(group: list[CandidateModel], survey: Surveyed, drawn: Seeded) -> list[Job]:
-    """The jobs of streamed rows, their kernels resolved by what the survey knows of all rows."""
+    """The jobs of streamed rows, with kernels resolved from the survey."""
     _, some = next(iter(drawn.values()))
     return jobs_by(group, partial(_resolve, survey, some))
 
 
 def _resolve(survey: Surveyed, some: DrawnRows, spec: Spec) -> Kernel:
-    """A kernel for all rows: gamma="scale" is a function of the variance of their entries."""
+    """The kernel of all rows; gamma="scale" depends on the variance of their entries."""
     variance, d = float(survey.entries.variance[0]), some.X.shape[1]
     by_scale = isinstance(spec.gamma, str) and spec.gamma == "scale"
     if by_scale and takes_gamma(spec.kernel):
-        kernel = named_kernel(spec.kernel)
-        spec = replace(spec, gamma=float(kernel.scale_gamma(d, variance)) if variance > 0 else 1.0)
+        spec = replace(spec, gamma=scale_gamma(named_kernel(spec.kernel), d, variance))
     return spec.resolve_kernel(some.X, np.ones(some.row.size))
 
 
 def make_work(
     found: list[Job], survey: Surveyed, drawn: Seeded, method: Any
 ) -> Iterator[StreamedModel]:
-    """Every model with its features, models on the same features one after the other."""
+    """Every model with its features, grouped by features."""
     for job in found:
         rows = _rows(job, drawn)
         for model in job.models:
@@ -133,13 +133,12 @@ def make_work(
             yield StreamedModel(model, rows, spec, name, classes)
 
 
-def _rows(job: Job, drawn: Seeded) -> Rows:
+def _rows(job: Job, drawn: Seeded) -> StreamedFeatures:
     approximation = job.models[0].spec.approximation
     seed, sample = drawn[approximation.randomness]
-    few = sample.smallest(approximation.sample_rows)
-    features, landmarks, chosen = approximation.make_map(job.kernel, few, seed)
-    kept = landmarks is None or approximation.keep_landmarks
-    return Rows(job.kernel, features, landmarks, None if kept else chosen.fold, sample)
+    kind = approximation.features
+    features, landmarks = kind.make_map(job.kernel, sample.smallest(kind.sample_rows), seed)
+    return StreamedFeatures(job.kernel, features, landmarks, kind.keep_landmarks, sample)
 
 
 def _basis(one: StreamedModel, moments: Moments) -> HatBasis | Exception:
@@ -170,7 +169,6 @@ class Passes:
     def __init__(self, source: Source, search: Any) -> None:
         self.source, self.seconds, self.count = source, 0.0, 0
         self.n_jobs, self.journal = search.n_jobs, search.journal
-        self.lengths: dict[int, Array] = {}
         self.criterion: Any = get_criterion(search.criterion)
         self.judged: dict[int, tuple[Array, list[str]]] = {}
         found = (getattr(one, "on_rows", None) for one in callbacks_of(search))
@@ -182,31 +180,30 @@ class Passes:
             watcher(self.count, done, len(self.source.pieces))
 
     def run(self, accumulator: Any, features: int = 1) -> Any:
-        """One pass; chunks are so small that their features have room."""
+        """One pass, in chunks whose ``features`` fit into memory."""
         start = perf_counter()
         self.count += 1
         self.report(0)
-        rows = max(256, min(CHUNK_ROWS, MAX_FEATURE_ELEMENTS // features))
         found = run(
             accumulator,
             self.source,
             n_jobs=self.n_jobs,
             journal=self.journal,
-            chunk_rows=rows,
+            chunk_rows=min(CHUNK_ROWS, chunk_rows(features)),
             watch=self.report if self.watchers else None,
         )
         self.seconds += perf_counter() - start
         return found
 
     def survey(self, group: list[CandidateModel], q: int) -> tuple[Surveyed, Seeded]:
-        """The survey, and for every random state a seed and the largest sample wanted of it."""
+        """The survey, and for every random state its seed and the largest sample needed."""
         seeds: dict[Hashable, int] = {}
         sizes: dict[Hashable, int] = {}
         for one in group:
             approximation = one.spec.approximation
             name = approximation.randomness
             seeds[name] = seeds[name] if name in seeds else approximation.draw_seed()
-            sizes[name] = max(approximation.sample_rows, sizes.get(name, 0))
+            sizes[name] = max(approximation.features.sample_rows, sizes.get(name, 0))
         samples = [RowSampler(sizes[name], seed) for name, seed in seeds.items()]
         k = self.source.reading.cv.n_splits
         survey, *drawn = self.run(Joint((Survey(k, q), *samples)))
@@ -215,12 +212,12 @@ class Passes:
     def models(self, batch: list[StreamedModel], survey: Surveyed) -> list[FoldModels]:
         """Models of every fold: those of the squared loss from one pass."""
         k, widest = survey.rows.size, max(one.rows.features.size for one in batch)
-        sums = self._sums(batch, k, widest)
+        sums, lengths = self._sums(batch, k, widest)
         if self.criterion is not None:
             self._judge(batch, sums, widest)
         found = []
         for one in batch:
-            longest, run = self.lengths[id(one.rows)], partial(self._weighted, one, widest)
+            longest, run = lengths[id(one.rows)], partial(self._weighted, one, widest)
             folds = hashed_folds(one.rows, one.spec, one.surveyed(survey), longest, run)
             if one.spec.quadratic:
                 found.append(squared(folds, sums[one.sums], one.lams))
@@ -234,7 +231,7 @@ class Passes:
 
     def _sums(
         self, batch: list[StreamedModel], k: int, widest: int
-    ) -> dict[tuple[Any, ...], Moments]:
+    ) -> tuple[dict[tuple[Any, ...], Moments], dict[int, Array]]:
         """Moments for the squared loss, and the lengths of all features, by one pass."""
         grams: dict[tuple[Any, ...], Any] = {}
         lengths: dict[int, Lengths] = {}
@@ -245,8 +242,7 @@ class Passes:
                 grams.setdefault(one.sums, one.weighted(MomentSums(one.rows.features, centre)))
         found = self.run(Joint((*grams.values(), *lengths.values())), widest)
         first, rest = found[: len(grams)], found[len(grams) :]
-        self.lengths |= dict(zip(lengths, rest, strict=True))
-        return dict(zip(grams, first, strict=True))
+        return dict(zip(grams, first, strict=True)), dict(zip(lengths, rest, strict=True))
 
     def _judge(
         self, batch: list[StreamedModel], sums: dict[tuple[Any, ...], Moments], widest: int
@@ -266,7 +262,7 @@ class Passes:
 
     def _judged(self, one: StreamedModel, basis: Any) -> CriterionSums:
         rows, spec = one.rows, one.spec
-        landmarks = None if rows.fold is None else rows.landmarks
+        landmarks = None if rows.dropped is None else rows.dropped.row
         form = spec.loss, spec.scaling, one.lams
         return CriterionSums(self.criterion, rows.features, landmarks, basis, *form)
 
@@ -283,7 +279,7 @@ class Passes:
         reach: list[Array],
         metrics: list[tuple[Metric, ...]],
     ) -> list[tuple[RowSums, ...]]:
-        """Sums that scores are made of, models on the same features together.
+        """Row sums of the metrics of every model, from one pass.
 
         ``reach`` has for each model bounds (k, L) on the errors of its held-out values, and
         ``metrics`` its metrics.
@@ -297,7 +293,7 @@ class Passes:
                 np.concatenate([models.b for _, models, _, _ in own], axis=1),
                 np.concatenate([bound for _, _, bound, _ in own], axis=1),
                 own[0][3],
-                **own[0][0].judges,
+                own[0][0].by_class,
             )
             for own in shared
         ]

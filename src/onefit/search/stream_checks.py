@@ -1,4 +1,4 @@
-"""Refuse what streamed rows do not support, and name metrics by their model."""
+"""Refuse what streamed rows do not support, and find the metrics of their models."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Metrics = dict[str, tuple[Metric, int]]
 
 __all__ = ["Metrics", "check_levels", "check_model", "check_search", "check_survey", "metrics_of"]
 
-#: criteria that judge rows as they come
+#: criteria that are sums over rows
 BY_ROW = [repr(name) for name, one in CRITERIA.items() if isinstance(one, ByRow)]
 
 
@@ -45,7 +45,7 @@ def check_search(search: Any) -> None:
 
 
 def check_model(one: CandidateModel, criterion: Any) -> None:
-    """Refuse an estimator, or a criterion of it, that streamed rows cannot serve."""
+    """Refuse an estimator, or a criterion for it, that streamed rows do not support."""
     model, spec = one.estimator, one.spec
     if spec.approximation is None:
         raise ValueError(
@@ -59,9 +59,9 @@ def check_model(one: CandidateModel, criterion: Any) -> None:
         )
     if spec.coding.class_weight is not None and isinstance(model.gamma, str):
         raise ValueError(
-            f"gamma={model.gamma!r} looks at rows as they are weighted by class_weight, which "
-            "streamed rows are not yet; give gamma numbers, as onefit.default_grid makes them of a "
-            "sample of rows"
+            f"gamma={model.gamma!r} depends on rows weighted by class_weight, which streamed rows "
+            "do not have before the first pass; give numbers for gamma, such as those that "
+            "onefit.default_grid computes from a sample of rows"
         )
     if criterion is not None:
         nothing = Problem(np.empty((0, 0)), np.empty((0, 1)), np.empty(0), spec.loss)
@@ -103,8 +103,8 @@ def _of_levels(scorer: Any, model: Any, name: str) -> Metric:
     if hasattr(scorer, "_estimator") or (scorer is neg_pinball_loss and isinstance(loss, Quantile)):
         return loss_metric(loss.name, getattr(loss, "unrounded", loss.value))
     raise ValueError(
-        f"scoring={name!r} is of one value per row, and several levels of streamed rows are scored "
-        "by their own loss; leave scoring at None"
+        f"scoring={name!r} needs one prediction per row, and models of several levels have more; "
+        "streamed ones are scored by their own loss, with scoring=None"
     )
 
 

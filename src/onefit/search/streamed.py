@@ -1,4 +1,4 @@
-"""A search over streamed rows: a few passes, whatever the number of rows.
+"""A search over streamed rows, in a few passes.
 
 ::
 
@@ -93,7 +93,7 @@ class StreamedRows(SearchRows):
         self.attributes = {}
 
     def check(self, metric: Any) -> None:
-        """All that can be known before a pass is checked already."""
+        """Nothing: what needs no pass was checked already."""
 
     def evaluate(self, metric: Any, context: Any) -> None:
         """Survey the rows, make features, and score every candidate from sums over rows."""
@@ -163,7 +163,7 @@ class StreamedRows(SearchRows):
         )
 
     def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:
-        # scorers of streamed rows look at no row but its number
+        # scorers of streamed rows get the numbers of the rows, not their features
         rows, weight = np.arange(held.folds.n)[:, None], held.sample_weight
         params = {} if weight is None else {"sample_weight": weight}
         given = FitInputs(self.scorers, rows, held.targets, weight, params, self.grouped)
@@ -175,7 +175,7 @@ class StreamedRows(SearchRows):
         return given, scoring
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
-        """The winner is fitted already: its model of all rows came with those of the folds."""
+        """The winner is fitted already: the passes gave its model of all rows, too."""
         index = fitted["best_index_"]
         model = self.setup.model_of(index)
         work, found, i = self.models[index]
@@ -183,7 +183,8 @@ class StreamedRows(SearchRows):
         if is_classifier(model):
             ones = np.ones(len(model.classes_))
             model.class_weight_ = ones if work.classes is None else work.classes
-        model._adopt(rows.kernel, rows.features, rows.landmarks, found.fit(i))
+        landmarks = None if rows.landmarks is None else rows.landmarks.row
+        model._adopt(rows.kernel, rows.features, landmarks, found.fit(i))
         fitted = {"best_estimator_": model, "refit_time_": 0.0}
         if hasattr(model, "feature_names_in_"):
             fitted["feature_names_in_"] = model.feature_names_in_
@@ -200,7 +201,7 @@ def _listed_candidates(search: Any) -> list[dict[str, Any]]:
 
 
 def _check_criterion(criterion: Any, work: StreamedModel) -> None:
-    """Refuse a criterion that does not fit the targets, of which a few are known."""
+    """Refuse a criterion that does not fit a few of the targets."""
     if criterion is not None:
         some = work.rows.some
         criterion.measure(Problem(None, some.Y, np.ones(some.row.size), work.spec.loss))
@@ -261,7 +262,7 @@ def _outcome(
 
 
 def _reach(bound: Array, survey: Surveyed) -> Array:
-    """How far scores count a held-out value to be off, (k, L), as onefit.search.intervals does."""
+    """Bounds on held-out values for intervals of scores, (k, L), as in onefit.search.intervals."""
     unit = EXACT_TOLERANCE * float(np.sqrt(survey.whole.variance).max(initial=0.0))
     largest = bound.max(axis=2)
     return np.asarray(np.where(np.isnan(largest), np.inf, largest) + unit)
@@ -283,7 +284,7 @@ def _scored(
 
 
 def _ends(how: str, scored: _Scored, survey: Surveyed) -> dict[str, Ends]:
-    """The least and the largest score of every lambda, by metrics that have intervals."""
+    """The least and the largest score of every lambda, for metrics with intervals."""
     return {
         name: (
             aggregate(how, by_fold[1], survey.rows, pooled[1]),

@@ -76,7 +76,9 @@ class Spec:
 
     def n_features(self, rows: int) -> int:
         """Largest number of features instead of the kernel matrix; 0 without an approximation."""
-        return 0 if self.approximation is None else int(self.approximation.n_features(rows))
+        return (
+            0 if self.approximation is None else int(self.approximation.features.n_features(rows))
+        )
 
     def resolve_kernel(self, X: Any, s: Array) -> Kernel:
         """The kernel on rows X; gamma="scale" counts every row by its weight."""

@@ -1,10 +1,10 @@
-"""Ways of solving the linear system of a Newton step for many columns.
+"""Solvers of the linear system of a Newton step, for many columns.
 
 ==========  ============================================  ================================
 module      what it holds                                 when it is the cheapest
 ==========  ============================================  ================================
 cholesky    a factor per column, for one step             one column, or columns far apart
-update      one inverse, from which rows leave and enter  many columns close to one base
+update      one inverse, and rows that leave and enter    many columns close to one base
 float32_cg  a copy of K in float32                        nearly diagonal K, many columns
 iterative   a low-rank factor; otherwise products with K  ten thousand rows and more
 ==========  ============================================  ================================

@@ -1,11 +1,11 @@
-"""A Cholesky factor per column: no column needs another, and any curvature will do.
+"""A Cholesky factor per column: columns are independent, with any curvature.
 
 With R = diag(c)^(-1/2) the factored matrix is I + R K_AA R, whose eigenvalues are at least one
-whatever Lambda is. Where rounding nevertheless makes it indefinite (K singular, and Lambda below
-rounding of its norm), eigenvalues replace the factor, those that rounding made negative set to
-zero. Neighbouring columns with the same matrix, as the targets of least squares have it, share it.
+for any Lambda. If rounding makes it indefinite nevertheless (K singular, and Lambda below the
+rounding of its norm), an eigendecomposition replaces the factor, with negative eigenvalues set to
+zero. Neighbouring columns with the same matrix, such as the targets of least squares, share it.
 
-Matrix and factor are where K is, on a device too; the vectors are NumPy's.
+Matrix and factor are on the device of K; the vectors are NumPy's.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 
 from onefit import linalg
-from onefit._types import Array, Indices, Mask
+from onefit._types import Array, Indices
 from onefit.gram import Gram
 from onefit.inverse import EigenInverse, FactorInverse, RidgeInverse
 from onefit.problem import Problem
-from onefit.systems.base import NewtonModel, by_column
+from onefit.systems.base import NewtonModel, System, by_column
 
 __all__ = ["Cholesky", "CurvedFactor"]
 
 
-class Cholesky:
+class Cholesky(System):
     """One factor at a time.
 
     Parameters
@@ -34,31 +34,24 @@ class Cholesky:
         Lambda of each column.
     """
 
-    curvature: Array | None = None
-    tolerance = 0.0
-
     def __init__(self, problem: Problem, ridge: Array) -> None:
         self.problem, self.ridge = problem, ridge
 
     def take(self, columns: Any) -> Cholesky:
-        """The system of some of the columns."""
         return Cholesky(self.problem, self.ridge[columns])
 
-    def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:
-        """Changes da and db of every column, and which intercepts are determined."""
+    def _solve(self, model: NewtonModel) -> tuple[Array, Array]:
         problem, factor = self.problem, None
         a, b = np.zeros_like(model.fixed), np.zeros_like(model.total)
         for k, rows in enumerate(by_column(model.d > 0.0)):
-            if rows.size == 0:
-                continue
             root = np.sqrt(problem.s[rows] * model.d[rows, k] / (2.0 * self.ridge[k]))
             root = root.astype(problem.K.dtype, copy=False)
             if factor is None or not factor.serves(rows, root):
-                factor = None  # its memory goes before there is another
+                factor = None  # free its memory before there is another
                 factor = CurvedFactor(problem.K, rows, root)
             missing, total = model.missing[rows, k], model.total[k]
             a[rows, k], b[k] = factor.solve(missing, total, problem.fit_intercept)
-        return a, b, np.asarray((model.d > 0.0).any(axis=0) | (not problem.fit_intercept))
+        return a, b
 
 
 class CurvedFactor:
@@ -94,8 +87,8 @@ class CurvedFactor:
     def solve(self, z: Array, total: float, fit_intercept: bool) -> tuple[Array, float]:
         """Solve (K + R^-2) a + b = z, with 1'a = -total if there is an intercept.
 
-        In terms of x = R^-1 a. With an intercept, a is what is left of two larger vectors; the
-        second round, on the residual of the first, wins back the digits lost in their difference.
+        In terms of x = R^-1 a. With an intercept, a is the difference of two larger vectors; a
+        second round, on the residual of the first, recovers the digits lost in it.
         """
         root, apply = self.root, self.inverse.apply
         if not fit_intercept:

@@ -1,17 +1,18 @@
 r"""Float32 CG: conjugate gradients in single precision, for kernel matrices near a diagonal.
 
-A narrow kernel leaves every row nearly alone: K is close to the identity, nearly every row has
-curvature, and a factor costs n^3 for a matrix that hardly needs one. Conjugate gradients take a few
-steps there, one product with K for all columns each, and for many columns a product runs at the
-full speed of the processor, which a factor does not. In single precision it takes half the time.
+With a narrow kernel K is close to the identity, nearly every row has curvature, and a factor costs
+n^3 for a matrix that hardly needs one. Conjugate gradients need few steps there, each with one
+product with K for all columns. For many columns a product runs at the full speed of the processor,
+which a factor does not, and in single precision it takes half the time. The gain is measured by
+benchmarks/ablation.py.
 
-What single precision leaves is made up for in double: with the solution so far, the residual
+The error of single precision is corrected in double: with the solution so far, the residual
 
     e - (K_AA + diag(c)) da - db,               -total - 1'da,
 
-is computed from the matrix itself and solved for once more, as often as is wanted (iterative
-refinement). In the copy of K, entries that are lost beside its diagonal are zero, lest repeated
-products of them underflow, which takes processors a hundred times as long.
+is computed from the matrix itself, and the system is solved again for it (iterative refinement). In
+the copy of K, entries that are negligible beside its diagonal are zero: repeated products of them
+underflow, which takes processors a hundred times as long.
 
 **When it pays.** The steps depend on how K's eigenvalues are spread beside the ridge; a trial with
 one column, which costs little, counts them (``Float32Kernel.pays``). A factor of p rows takes
@@ -27,11 +28,11 @@ from typing import Any
 import numpy as np
 
 from onefit import linalg
-from onefit._types import Array, Mask
+from onefit._types import Array
 from onefit.gram import DenseGram
 from onefit.inverse.krylov import Ridged, bordered, conjugate_gradients
 from onefit.problem import Problem
-from onefit.systems.base import NewtonModel
+from onefit.systems.base import NewtonModel, System
 
 __all__ = ["Float32CG", "Float32Kernel"]
 
@@ -47,7 +48,7 @@ DROPPED_ENTRY = 1e-12
 
 
 class Float32Kernel:
-    """A kernel matrix in single precision, and what iterating with it costs.
+    """A kernel matrix in single precision, and the cost of iterating with it.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ class Float32Kernel:
     Attributes
     ----------
     last : (ridge, fewest, most)
-        What the last trial found out: between how many steps a column takes.
+        Result of the last trial: bounds on the steps of a column at that ridge.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -71,11 +72,11 @@ class Float32Kernel:
         return DenseGram(np.where(np.abs(copy) < small, np.float32(0.0), copy))
 
     def pays(self, d: Array, ridge: float, newton: int) -> bool:
-        """Whether iterating so many Newton steps around curvature d (n,) is cheaper than a factor.
+        """Whether iteration is cheaper than a factor, for ``newton`` steps around curvature d (n,).
 
-        Lambdas are asked for from the largest down: smaller ones take no fewer steps, and at most
-        more by the root of what the condition number has grown by. A trial that was cut short has
-        no such upper bound.
+        Lambdas come from the largest down: a smaller one takes no fewer steps, and at most more by
+        the root of the growth of the condition number. A trial that was cut short has no such upper
+        bound.
         """
         n, p = d.size, int(np.count_nonzero(d))
         affordable = int(FACTOR_STEPS_PER_ROW * p * (p / n) ** 2 / newton)
@@ -105,7 +106,7 @@ class Float32Kernel:
         return Ridged.prepare(self.K, F, root.astype(np.float32), np.arange(k), ones, centred)
 
 
-class Float32CG:
+class Float32CG(System):
     """The systems of a Newton step in rounds of iteration and refinement.
 
     Parameters
@@ -117,34 +118,17 @@ class Float32CG:
         Each leaves ROUND_TOLERANCE of what the last did.
     """
 
-    curvature: Array | None = None
-
     def __init__(self, kernel: Float32Kernel, ridge: Array, rounds: int = 2) -> None:
         self.kernel, self.ridge, self.rounds = kernel, ridge, rounds
-
-    @property
-    def tolerance(self) -> float:
-        """The part of a residual that a solution leaves."""
-        return ROUND_TOLERANCE**self.rounds
+        self.tolerance = ROUND_TOLERANCE**rounds
 
     def take(self, columns: Any) -> Float32CG:
-        """The system of some of the columns."""
         return Float32CG(self.kernel, self.ridge[columns], self.rounds)
 
-    def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:
-        """Changes da and db of every column, and which intercepts are determined."""
-        curved = np.asarray((model.d > 0.0).any(axis=0))
-        a, b = np.zeros_like(model.fixed), np.zeros_like(model.total)
-        some = np.flatnonzero(curved)
-        if some.size:
-            a[:, some], b[some] = self.take(some)._refined(model.take(some))
-        return a, b, curved | (not self.kernel.problem.fit_intercept)
-
-    def _refined(self, model: NewtonModel) -> tuple[Array, Array]:
-        """Changes of columns that all have rows with curvature."""
+    def _solve(self, model: NewtonModel) -> tuple[Array, Array]:
         problem, curved = self.kernel.problem, model.d > 0.0
-        c = 2.0 * self.ridge / np.where(curved, problem.s[:, None] * model.d, np.inf)
-        root = np.where(curved, 1.0 / np.sqrt(np.where(curved, c, 1.0)), 0.0)
+        two, sd = (2.0 * self.ridge).astype(model.d.dtype), problem.s[:, None] * model.d
+        root, c = np.sqrt(sd / two), two / np.where(curved, sd, np.inf)
         systems = self.kernel.systems(root)
         a, b = bordered(systems, root, model.missing, model.total, ROUND_TOLERANCE)
         for _ in range(self.rounds - 1):

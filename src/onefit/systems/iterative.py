@@ -1,4 +1,4 @@
-"""The systems of a Newton step by conjugate gradients (onefit.inverse.krylov)."""
+"""Systems of Newton steps by conjugate gradients (onefit.inverse.krylov)."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from onefit._types import Array, Mask
+from onefit._types import Array
 from onefit.inverse.krylov import Ridged, bordered
 from onefit.inverse.low_rank import LowRank
 from onefit.problem import Problem
-from onefit.systems.base import NewtonModel
+from onefit.systems.base import NewtonModel, System
 
 __all__ = ["KrylovSystem"]
 
-#: the part of a Newton step's residual that may be left, for a loss with one step and for others
+#: relative residual of a Newton step, for a loss with one step and for others
 ONE_STEP_RESIDUAL, NEWTON_RESIDUAL = 1e-11, 1e-3
 
 
-class KrylovSystem:
+class KrylovSystem(System):
     """The systems of a Newton step by conjugate gradients.
 
     Parameters
@@ -27,13 +27,11 @@ class KrylovSystem:
     ridge : (k,) array
         Lambda of each column.
     low_rank : LowRank, default=None
-        Of the kernel matrix, if it is there already.
+        Factor of the kernel matrix; computed if not given.
     tolerance : float, default=None
-        The part of a residual that may be left: little if one step is all it takes, more for losses
-        whose next Newton step takes care of it.
+        Relative residual of a solution. The default is smaller for a loss with one step than for
+        losses whose next Newton step corrects it.
     """
-
-    curvature: Array | None = None
 
     def __init__(
         self,
@@ -48,22 +46,12 @@ class KrylovSystem:
         self.tolerance = usual if tolerance is None else tolerance
 
     def take(self, columns: Any) -> KrylovSystem:
-        """The system of some of the columns."""
         return KrylovSystem(self.problem, self.ridge[columns], self.low_rank, self.tolerance)
 
-    def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:
-        """Changes da and db of every column, and which intercepts are determined."""
-        problem, curved = self.problem, model.d > 0.0
-        some = np.flatnonzero(curved.any(axis=0))
-        a, b = np.zeros_like(model.fixed), np.zeros_like(model.total)
-        if some.size:
-            root = np.sqrt(problem.s[:, None] * model.d[:, some] / (2.0 * self.ridge[some]))
-            a[:, some], b[some] = self._solve(root.astype(problem.K.dtype), model.take(some))
-        return a, b, np.asarray(curved.any(axis=0) | (not problem.fit_intercept))
-
-    def _solve(self, root: Array, model: NewtonModel) -> tuple[Array, Array]:
-        k, centred = root.shape[1], self.problem.fit_intercept
+    def _solve(self, model: NewtonModel) -> tuple[Array, Array]:
+        problem, k = self.problem, self.ridge.size
+        root = np.sqrt(problem.s[:, None] * model.d / (2.0 * self.ridge)).astype(problem.K.dtype)
         F = self.low_rank.factor(1.0 / np.square(root).max(axis=0), k)
         ones = np.ones(k, dtype=root.dtype)
-        systems = Ridged.prepare(self.problem.K, F, root, np.arange(k), ones, centred)
+        systems = Ridged.prepare(problem.K, F, root, np.arange(k), ones, problem.fit_intercept)
         return bordered(systems, root, model.missing, model.total, self.tolerance)

@@ -16,10 +16,10 @@ the coefficients are y = (da_E, db, t):
 
     Z = [[K_EE + diag(c_E), 1, 0], [1', 0, 0], [0, 0, 0]].
 
-All folds draw the blocks of T'M^-1 T from the same arrays: a step costs a fold no more than a
-system of size |E| + 1 + |R|. Where a factor of its own costs less (few points with curvature, or
-many changes), it is taken instead. A smooth loss has to keep to the curvature of the base, or every
-row would both leave and enter.
+All folds read the blocks of T'M^-1 T from the same arrays: a step of a fold costs a system of size
+|E| + 1 + |R|. If a factor of its own costs less (few points with curvature, or many changes), that
+is used instead. A smooth loss must keep the curvature of the base, or every row would both leave
+and enter.
 
 The first step, from the full solution with E empty, is the sum of the whole influence series
 (its limit).
@@ -33,10 +33,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onefit import linalg
-from onefit._types import Array, Indices, Mask
+from onefit._types import Array, Indices
 from onefit.inverse import DenseInverse, FactorInverse, RidgeInverse
 from onefit.problem import Problem
-from onefit.systems.base import NewtonModel, by_column
+from onefit.systems.base import NewtonModel, System, by_column
 from onefit.systems.cholesky import Cholesky
 
 __all__ = ["ColumnUpdate", "SharedFactor", "Update"]
@@ -94,27 +94,26 @@ class SharedFactor:
         solved = self.inverse.apply(self.rho)
         return np.concatenate([solved, [self.rho @ solved]])[None, :]
 
-    def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:
-        """Changes da and db of columns with this Lambda, and which intercepts are determined."""
+    def solve(self, model: NewtonModel) -> tuple[Array, Array]:
+        """Changes da and db of columns with this Lambda, all with rows that have curvature."""
         a, b = np.zeros_like(model.fixed), np.zeros(model.total.size)
         curved = model.d > 0.0
         # a point whose curvature changed from one positive value to another both leaves and enters
         kept = self.inside[:, None] & (model.d == self.d[:, None])
-        some = np.asarray(curved.any(axis=0))
         pairs = zip(by_column(curved & ~kept), by_column(~kept[self.active]), strict=True)
-        changes = [_Change(c, *pair) for c, pair in enumerate(pairs) if some[c]]
+        changes = [_Change(c, *pair) for c, pair in enumerate(pairs)]
         updated = self._worth_updating(changes)
         small = [change for change in changes if change.column in updated]
         try:
             if small:
                 self._update(small, model, a, b)
         except linalg.LinAlgError:
-            updated = set()  # rounding has made M indefinite, or a small system singular
+            updated = set()  # M is indefinite by rounding, or a small system singular
         others = [change.column for change in changes if change.column not in updated]
         if others:
             afresh = Cholesky(self.problem, np.full(len(others), self.ridge))
-            a[:, others], b[others], _ = afresh.solve(model.take(others))
-        return a, b, np.asarray(some | (not self.fit_intercept))
+            a[:, others], b[others] = afresh.solve(model.take(others))
+        return a, b
 
     def _worth_updating(self, changes: list[_Change]) -> set[int]:
         """Columns for which a small change costs less than a factor of their own."""
@@ -195,37 +194,34 @@ class SharedFactor:
         self.tail = tail
 
 
-class ColumnUpdate:
-    """One column on its way, whose base is renewed when many points have changed.
+class ColumnUpdate(System):
+    """One column in the course of a fit, whose base is renewed when many points have changed.
 
-    The steps of a fit change the points with curvature by many at first, when a new factor is due,
-    and by few in the end.
+    The first steps of a fit change the curvature of many points, which needs a new factor; the last
+    steps change few.
 
     Parameters
     ----------
     base : SharedFactor
     """
 
-    curvature: Array | None = None
-    tolerance = 0.0
-
     def __init__(self, base: SharedFactor) -> None:
         self.base = base
 
     def take(self, columns: Any) -> ColumnUpdate:
-        """The same: there is one column."""
+        """Itself: there is one column."""
         return self
 
-    def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:
-        """Solve like :meth:`SharedFactor.solve`, from a new base if the old one is too far."""
+    def _solve(self, model: NewtonModel) -> tuple[Array, Array]:
+        """Changes by the factor of the base, or of a new base if the old one is too far."""
         base, d = self.base, model.d[:, 0]
         if np.count_nonzero(d != base.d) > MAX_CHANGED_SHARE * base.p:
             self.base = SharedFactor(base.problem, d, base.ridge, alone=True)
         return self.base.solve(model)
 
 
-class Update:
-    """Columns that each change one of a few bases.
+class Update(System):
+    """Columns with a few bases, each of which changes one of these.
 
     Parameters
     ----------
@@ -235,38 +231,34 @@ class Update:
         The base of each column.
     """
 
-    tolerance = 0.0
-
     def __init__(self, bases: list[SharedFactor], which: Indices) -> None:
         self.bases, self.which = bases, which
 
     @classmethod
     def joined(cls, systems: list[Update]) -> Update:
-        """The columns of several, which must not keep to the curvature of a base."""
+        """The columns of several systems, for losses that do not keep the curvature of a base."""
         before = np.cumsum([0, *(len(system.bases) for system in systems)])
         which = [system.which + k for system, k in zip(systems, before, strict=False)]
         return cls([base for system in systems for base in system.bases], np.concatenate(which))
 
     @property
-    def curvature(self) -> Array | None:
+    def curvature(self) -> Array | None:  # type: ignore[override]
         """Curvature of the base."""
         return self.bases[0].d[:, None]
 
     def take(self, columns: Any) -> Update:
-        """The system of some of the columns."""
         return Update(self.bases, self.which[columns])
 
-    def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:
-        """Solve like :meth:`SharedFactor.solve`, each column from its own base."""
+    def _solve(self, model: NewtonModel) -> tuple[Array, Array]:
+        """Changes by the factor of each column's own base."""
         used = np.unique(self.which)
         if used.size == 1:
             return self.bases[int(used[0])].solve(model)
         a, b = np.empty_like(model.fixed), np.empty(self.which.size, dtype=model.fixed.dtype)
-        determined = np.empty(self.which.size, dtype=bool)
         for place in used:
             some = np.flatnonzero(self.which == place)
-            a[:, some], b[some], determined[some] = self.bases[place].solve(model.take(some))
-        return a, b, determined
+            a[:, some], b[some] = self.bases[place].solve(model.take(some))
+        return a, b
 
 
 class _Change(NamedTuple):
