@@ -70,6 +70,15 @@ def test_weights_groups_and_sparse_rows():
     assert found.folds.shape == (2, 4)
 
 
+def test_rows_may_be_lists_and_other_rows_are_refused():
+    search = KernelGradientSearchCV(KernelRegressor(), GRID, cv=3).fit(X, Y)
+    found, expected = (relevance(search, Z, Y, cv=2) for Z in (X.tolist(), X))
+    np.testing.assert_array_equal(found.folds, expected.folds)
+    assert found.names == ["0", "1", "2", "3"]
+    with pytest.raises(ValueError, match="X has 2 columns, but the search chose a gamma for 4"):
+        relevance(search, X[:, :2], Y)
+
+
 def test_one_gamma_by_name_is_refused():
     search = KernelSearchCV(KernelRegressor(), {"lam": [1e-2]}).fit(X, Y)
     with pytest.raises(ValueError, match="needs a search for one gamma per column"):
