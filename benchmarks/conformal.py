@@ -141,7 +141,9 @@ def main() -> None:
     about = (__doc__ or "").partition("\n\n")[2]
     laws = "\n".join(f"- {law}: {words}" for law, words in LAWS.items())
     text = f"{about}\n{laws}\n\n{harness.table(rows)}"
-    harness.write_report(flags.out, name, "Conformal prediction beside MAPIE", [("Results", text)])
+    harness.write_report(
+        flags.out, name, "Prediction intervals compared with MAPIE", [("Results", text)]
+    )
 
 
 if __name__ == "__main__":

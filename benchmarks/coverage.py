@@ -222,7 +222,9 @@ def write(flags, found: Row) -> None:
     laws = "\n".join(f"- {law}: {words}" for law, words in LAWS.items())
     text = f"{about}\n{laws}\n\n{harness.table(order)}"
     print(
-        harness.write_report(flags.out, name, "Coverage of the intervals", [("Results", text)]).name
+        harness.write_report(
+            flags.out, name, "Coverage of the interval of a score", [("Results", text)]
+        ).name
     )
 
 

@@ -192,7 +192,7 @@ def main() -> None:
     print(text)
     name = harness.stem("dask_designs", flags.quick)
     harness.write_csv(flags.out, name, rows)
-    harness.write_report(flags.out, name, "Blocks and their sums on Dask", [("Results", text)])
+    harness.write_report(flags.out, name, "Ways to sum blocks of rows on Dask", [("Results", text)])
 
 
 if __name__ == "__main__":

@@ -128,7 +128,7 @@ def main() -> None:
         ("Copies of noise", harness.table(copies)),
         ("Columns that are named", harness.table(columns)),
     ]
-    title = "Copies of rows, and columns that tell the target"
+    title = "Copies of rows, and columns that leak the target"
     print(harness.write_report(given.out, name, title, parts).read_text())
 
 

@@ -42,7 +42,7 @@ def main() -> None:
         for name in CONTESTANTS
     }  # fmt: skip
     lines = [
-        "# Laplace and Gaussian kernel matrices",
+        "# Time of Laplace and Gaussian kernel matrices",
         "",
         f"Milliseconds for the n x n matrix of n rows, one thread, best of {ROUNDS} rounds in "
         "turns (`benchmarks/distances.py`). Ratios are to the Gaussian.",

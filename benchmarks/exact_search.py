@@ -249,7 +249,12 @@ def main() -> None:
         ("Agreement of the numbers", f"{CHECKED}\n\n{harness.table(checks)}"),
         (f"{cells}, leave-one-out", second),
     ]
-    path = harness.write_report(flags.out, name, "Exact search of kernel ridge regression", parts)
+    path = harness.write_report(
+        flags.out,
+        name,
+        "Search of kernel ridge regression compared with GridSearchCV and himalaya",
+        parts,
+    )
     print(path.read_text())
 
 

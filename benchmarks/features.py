@@ -226,7 +226,11 @@ def main() -> None:
     flags.add_argument("--part", default="", help="parts whose name matches this")
     flags.add_argument("--rows", type=int, default=1_000_000, help="rows of part 'pass'")
     flags = flags.parse_args()
-    for part, run in (("pass", one_pass), ("peers", peers), ("accuracy", accuracy)):
+    for part, run, title in (
+        ("pass", one_pass, "Features of a million rows in one pass"),
+        ("peers", peers, "Features compared with scikit-learn's"),
+        ("accuracy", accuracy, "How many features: scores and times"),
+    ):
         if not re.search(flags.part, part):
             continue
         print(part, flush=True)
@@ -234,7 +238,7 @@ def main() -> None:
         print(text)
         name = harness.stem(f"features_{part}", flags.quick)
         harness.write_csv(flags.out, name, rows)
-        harness.write_report(flags.out, name, f"Features: {part}", [("Results", text)])
+        harness.write_report(flags.out, name, title, [("Results", text)])
 
 
 if __name__ == "__main__":

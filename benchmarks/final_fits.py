@@ -255,7 +255,7 @@ def main() -> None:
         ("Residuals", f"{about}\n\n{harness.table(rows)}"),
         ("How fast the width falls", harness.table(work)),
     ]
-    harness.write_report(flags.out, name, "Fits with narrow corners", parts)
+    harness.write_report(flags.out, name, "Fits of losses with narrow corners", parts)
 
 
 if __name__ == "__main__":

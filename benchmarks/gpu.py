@@ -297,21 +297,21 @@ def agreement(flags) -> list[dict]:
 
 
 PARTS = {
-    "rows": rows,
-    "million": million,
-    "search": search,
-    "block": block,
-    "himalaya": himalaya,
-    "agreement": agreement,
-    "losses": losses,
-    "cupy": cupy,
-    "svm": svm,
-    "profile": profile,
-    "stream": stream,
-    "curve": curve,
-    "features": features,
-    "criteria": criteria,
-    "side_by_side": side_by_side,
+    "rows": (rows, "100,000 rows, five kernels"),
+    "million": (million, "the whole kernel of a million rows"),
+    "search": (search, "a search of 20,000 rows"),
+    "block": (block, "exact ten-fold of one candidate"),
+    "himalaya": (himalaya, "himalaya on the same device"),
+    "agreement": (agreement, "agreement with the host"),
+    "losses": (losses, "agreement of every loss"),
+    "cupy": (cupy, "arrays of CuPy"),
+    "svm": (svm, "a support vector machine"),
+    "profile": (profile, "where the time goes"),
+    "stream": (stream, "rows streamed from a file"),
+    "curve": (curve, "seconds by rows"),
+    "features": (features, "features of a million rows"),
+    "criteria": (criteria, "criteria"),
+    "side_by_side": (side_by_side, "two processes on one card"),
 }
 
 
@@ -349,13 +349,14 @@ def main() -> None:
 
         decomposition, entry = flags.prices
         PRICES[False] = PRICES[False]._replace(decomposition=decomposition, entry=entry)
-    found = PARTS[flags.part](flags)
+    run, title = PARTS[flags.part]
+    found = run(flags)
     where = torch.cuda.get_device_name() if flags.device != "cpu" else "CPU"
     text = f"{where}, PyTorch {torch.__version__}, float64\n\n{table(found)}\n"
     print(text)
     if flags.save:
         path = HERE / "results" / f"gpu_{flags.part}.md"
-        path.write_text(f"# onefit on a device, part {flags.part}\n\n{text}", encoding="utf-8")
+        path.write_text(f"# GPU: {title}\n\n{text}", encoding="utf-8")
 
 
 if __name__ == "__main__":

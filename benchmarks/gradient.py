@@ -315,7 +315,12 @@ def main() -> None:
     flags.add_argument("--data", type=Path, help="folder of the data sets (else ONEFIT_DATA_DIR)")
     flags.add_argument("--part", default="", help="parts whose name matches this")
     flags = flags.parse_args()
-    for part, run in (("cost", cost), ("search", search), ("mkl", mkl), ("gp", gp)):
+    for part, run, title in (
+        ("cost", cost, "Gradient of a cross-validated score: cost"),
+        ("search", search, "Gradient search compared with a grid"),
+        ("mkl", mkl, "Weights of several kernels by gradient"),
+        ("gp", gp, "One gamma per column compared with a Gaussian process: time and error"),
+    ):
         if not re.search(flags.part, part):
             continue
         print(part, flush=True)
@@ -323,7 +328,7 @@ def main() -> None:
         print(text)
         name = harness.stem(f"gradient_{part}", flags.quick)
         harness.write_csv(flags.out, name, rows)
-        harness.write_report(flags.out, name, f"Gradients: {part}", [("Results", text)])
+        harness.write_report(flags.out, name, title, [("Results", text)])
 
 
 if __name__ == "__main__":

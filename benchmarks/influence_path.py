@@ -160,7 +160,7 @@ def main() -> None:
         ),
         ("Times", f"Reference: {PATH}.\n\n{harness.table(times)}"),
     ]
-    title = "Held-out predictions of the piecewise-quadratic losses"
+    title = "Held-out predictions along lam, by method"
     print(harness.write_report(flags.out, name, title, parts).read_text())
 
 

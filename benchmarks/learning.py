@@ -190,7 +190,7 @@ def main() -> None:
     harness.write_csv(flags.out, name, rows)
     about = (__doc__ or "").partition("\n\n")[2]
     parts = [("Results", f"{about}\n{harness.table(rows)}")]
-    harness.write_report(flags.out, name, "Learning curves and expanding windows", parts)
+    harness.write_report(flags.out, name, "Time of learning curves and expanding windows", parts)
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def main() -> None:
     name = harness.stem("minutes", flags.quick)
     harness.write_csv(flags.out, name, rows)
     text = f"{about}\n\n{harness.table(rows)}"
-    harness.write_report(flags.out, name, "A limit of time", [("Five sets", text)])
+    harness.write_report(flags.out, name, "onefit select with a time limit", [("Five sets", text)])
 
 
 if __name__ == "__main__":

@@ -417,7 +417,7 @@ def main() -> None:
         ("Errors on new rows", compared(table)),
         ("Decision", DECISION),
     ]
-    write_report(RESULTS, "mixed_tables", "Tables of mixed types: encoders", parts)
+    write_report(RESULTS, "mixed_tables", "Encoders for tables of mixed types", parts)
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ def main() -> None:
     harness.write_csv(flags.out, name, rows)
     about = (__doc__ or "").partition("\n\n")[2]
     parts = [("Huber's loss by the law of the noise", f"{about}\n{harness.table(rows)}")]
-    title = "The rule for outliers of onefit.select"
+    title = "The outlier rule of select"
     print(harness.write_report(flags.out, name, title, parts).read_text())
 
 

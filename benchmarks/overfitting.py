@@ -244,13 +244,13 @@ def main() -> None:
     flags.add_argument("--data", type=Path, help="folder of the data sets (else ONEFIT_DATA_DIR)")
     flags.add_argument("--part", default="", help="parts whose name matches this")
     flags = flags.parse_args()
-    for part, run in (("ard", ard), ("mkl", mkl)):
+    for part, run, title in (("ard", ard, "one gamma per column"), ("mkl", mkl, "several kernels")):
         if not re.search(flags.part, part):
             continue
         text, rows = run(flags)
         name = harness.stem(f"overfitting_{part}", flags.quick)
         harness.write_csv(flags.out, name, rows)
-        harness.write_report(flags.out, name, f"Over-fitting: {part}", [("Results", text)])
+        harness.write_report(flags.out, name, f"Over-fitting with {title}", [("Results", text)])
 
 
 if __name__ == "__main__":

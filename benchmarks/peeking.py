@@ -84,7 +84,9 @@ def main() -> None:
     text = f"{about}\n\n{harness.table(rows)}\nMean absolute differences: {shown}."
     name = harness.stem("peeking", flags.quick)
     harness.write_csv(flags.out, name, rows)
-    harness.write_report(flags.out, name, "What peeking landmarks do to a score", [("R2", text)])
+    harness.write_report(
+        flags.out, name, "Landmarks from held-out folds: effect on a score", [("R2", text)]
+    )
 
 
 if __name__ == "__main__":

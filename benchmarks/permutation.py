@@ -104,7 +104,9 @@ def main() -> None:
     harness.write_csv(flags.out, name, rows)
     about = (__doc__ or "").partition("\n\n")[2]
     parts = [("Results", f"{about}\n{harness.table(rows)}")]
-    harness.write_report(flags.out, name, "Permutation test of a whole search", parts)
+    harness.write_report(
+        flags.out, name, "Permutation test compared with one search per permutation", parts
+    )
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def optimism(name: str, steps: Any, model: Any, X: Any, y: Any) -> Row:
     from sklearn.pipeline import make_pipeline
 
     from onefit import KernelSearchCV
-    from onefit.auto.preparation import is_supervised
+    from onefit.auto.planning import is_supervised
 
     grid = {"gamma": [0.001, 0.01, 0.1], "lam": np.logspace(-5, 0, 12)}
     step = type(model).__name__.lower()
@@ -194,7 +194,7 @@ def times(flags: Any) -> None:
         for kind in ("KernelRidge", "SVC", "SVR"):
             rows.append(contest(kind, n, *some))
             print(harness.table(rows[-1:]), flush=True)
-    write(flags, "pipelines", "Searches over pipelines", rows, 1)
+    write(flags, "pipelines", "Searches of pipelines compared with GridSearchCV", rows, 1)
 
 
 def write(flags: Any, name: str, title: str, rows: list[Row], paragraph: int) -> None:

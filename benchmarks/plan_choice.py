@@ -161,7 +161,7 @@ def main() -> None:
         own = [{k: v for k, v in row.items() if k not in ("loss", "range")} for row in own]
         parts.append((title, f"{summary(own)}\n\n{harness.table(own)}"))
     parts[0] = (parts[0][0], about + parts[0][1])
-    harness.write_report(flags.out, name, "The choice of the cost model", parts)
+    harness.write_report(flags.out, name, "Cost model: is the chosen method the fastest?", parts)
 
 
 if __name__ == "__main__":

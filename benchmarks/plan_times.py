@@ -112,7 +112,9 @@ def main() -> None:
     print(text)
     name = harness.stem("plan_times", flags.quick)
     harness.write_csv(flags.out, name, rows)
-    harness.write_report(flags.out, name, "The times of the cost model", [("Results", text)])
+    harness.write_report(
+        flags.out, name, "Cost model: expected and measured times", [("Results", text)]
+    )
 
 
 if __name__ == "__main__":

@@ -181,7 +181,7 @@ def main() -> None:
         "are; the share of test rows in which quantiles cross; the best time of search and fit, "
         "one process, one thread."
     )
-    title = "Quantiles beside linear programming on Nystroem features and boosted trees"
+    title = "Quantile regression compared with scikit-learn's"
     parts = [("Test losses and times", f"{about}\n\n{harness.table(rows)}")]
     print(harness.write_report(given.out, stem, title, parts).read_text())
 

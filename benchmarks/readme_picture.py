@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 ASSETS = HERE.parent / "docs" / "assets"
 #: picture -> the table that it shows
-PICTURES = {"accuracy": "accuracy", "speed": "exact_search", "quality": "how_good_rivals"}
+PICTURES = {"accuracy": "accuracy", "speed": "exact_search", "quality": "how_good"}
 #: loss -> title
 LOSSES = {
     "squared": "squared loss",
@@ -24,7 +24,7 @@ LOSSES = {
     "smoothed_hinge": "smoothed hinge (SVM)",
 }
 ORDERS = ("order 1", "order 2", "order 3", "order 5", "order 8")
-#: name in the table of rivals -> name in the picture
+#: name in the table -> name in the picture
 RIVALS = {
     "catboost": "CatBoost",
     "lightgbm": "LightGBM, tuned",
@@ -123,22 +123,24 @@ def speed(plt: Any) -> Any:
 
 
 def quality(plt: Any) -> Any:
-    """Data sets on which onefit is better, equal or worse than other models."""
-    rows = rows_of("how_good_rivals")
-    columns = {"better": BLUE, "tied": GREY, "worse": RED}
-    labels = ("onefit better", "no significant difference", "onefit worse")
+    """Data sets on which the default of select has the smaller, an equal or the larger error."""
+    rows = rows_of("how_good")
+    pairs = {
+        name: [(float(row[row["default"]]), float(row[name])) for row in rows if row[name]]
+        for name in RIVALS
+    }
+    counts = {
+        ("onefit has the smaller error", BLUE, "white"): lambda a, b: a < b,
+        ("an equal one", GREY, "black"): lambda a, b: a == b,
+        ("the larger one", RED, "white"): lambda a, b: a > b,
+    }
     figure, axis = plt.subplots(figsize=(7.2, 2.8), layout="constrained")
     left = [0] * len(RIVALS)
-    for (column, colour), label in zip(columns.items(), labels, strict=True):
-        counts = [
-            sum(int(r[column]) for r in rows if r["against"] == name and r["task"] == "both")
-            for name in RIVALS
-        ]
-        bars = axis.barh(list(RIVALS.values()), counts, 0.6, left=left, color=colour, label=label)
-        inside = "white" if colour != GREY else "black"
-        shown = [str(one) if one else "" for one in counts]
-        axis.bar_label(bars, shown, label_type="center", color=inside)
-        left = [a + b for a, b in zip(left, counts, strict=True)]
+    for (label, colour, inside), counted in counts.items():
+        sets = [sum(counted(a, b) for a, b in one) for one in pairs.values()]
+        bars = axis.barh(list(RIVALS.values()), sets, 0.6, left=left, color=colour, label=label)
+        axis.bar_label(bars, [one or "" for one in sets], label_type="center", color=inside)
+        left = [a + b for a, b in zip(left, sets, strict=True)]
     axis.invert_yaxis()
     axis.set(xlabel="data sets")
     axis.spines[["top", "right"]].set_visible(False)

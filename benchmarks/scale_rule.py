@@ -160,7 +160,7 @@ def main() -> None:
     }
     parts = [(titles[one], harness.table(rows)) for one, rows in tables.items()]
     parts[0] = (parts[0][0], f"{about}\n{parts[0][1]}")
-    title = "Widths of the default losses in spreads of the targets"
+    title = "Default widths of losses, in spreads of the targets"
     print(harness.write_report(flags.out, name, title, parts).read_text())
 
 

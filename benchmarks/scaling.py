@@ -150,7 +150,7 @@ def main() -> None:
     fixed = ", ".join(f"{key} = {value}" for key, value in base.items())
     about = f"Where not varied: {fixed}. Exponent p of time ~ size^p.\n\n![times]({name}.png)\n\n"
     parts = [("Fitted exponents", about + harness.table(fits)), ("Times", harness.table(rows))]
-    print(harness.write_report(flags.out, name, "Growth of the time", parts).read_text())
+    print(harness.write_report(flags.out, name, "Time by rows, lams and folds", parts).read_text())
 
 
 if __name__ == "__main__":

@@ -144,7 +144,9 @@ def main() -> None:
     print(text)
     name = harness.stem("scaling_dask", flags.quick)
     harness.write_csv(flags.out, name, rows)
-    harness.write_report(flags.out, name, "One pass on Dask", [("Results", text)])
+    harness.write_report(
+        flags.out, name, "One pass over files on a Dask cluster", [("Results", text)]
+    )
 
 
 if __name__ == "__main__":

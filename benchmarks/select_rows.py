@@ -64,7 +64,7 @@ def main() -> None:
         harness.write_csv(flags.out, name, found)
     text = (__doc__ or "").partition("\n\n")[2]
     sections = [("Results", f"{text}\n\n{harness.table(found)}")]
-    harness.write_report(flags.out, name, "select on ten thousand rows", sections)
+    harness.write_report(flags.out, name, "Time of select on ten thousand rows", sections)
 
 
 if __name__ == "__main__":

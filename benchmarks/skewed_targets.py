@@ -121,7 +121,7 @@ def main() -> None:
         harness.write_csv(flags.out, name, table)
     text = (__doc__ or "").partition("\n\n")[2]
     sections = [("Results", f"{text}\n\n{harness.table(table)}")]
-    harness.write_report(flags.out, name, "Transformed targets", sections)
+    harness.write_report(flags.out, name, "Transformations of skewed targets", sections)
 
 
 if __name__ == "__main__":

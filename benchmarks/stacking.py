@@ -164,7 +164,9 @@ def main() -> None:
         ("Errors", f"{about}\n{harness.table(sets)}"),
         ("Over the sets", harness.table([total])),
     ]
-    path = harness.write_report(args.out, stem, "Stacks beside the winner of their search", parts)
+    path = harness.write_report(
+        args.out, stem, "Stacks compared with the best candidate of their search", parts
+    )
     print(path.read_text())
 
 

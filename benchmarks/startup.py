@@ -25,7 +25,6 @@ def programs(folder: Path) -> dict[str, list[str]]:
     return {
         "python -c pass": [sys.executable, "-c", "pass"],
         "import numpy": [sys.executable, "-c", "import numpy"],
-        "import typer": [sys.executable, "-c", "import typer"],
         "import onefit": [sys.executable, "-c", "import onefit"],
         "onefit --help": [*cli, "--help"],
         "import sklearn.pipeline": [sys.executable, "-c", "import sklearn.pipeline"],
@@ -75,7 +74,9 @@ def main() -> None:
     print(harness.table(rows))
     name = harness.stem("startup", flags.quick)
     harness.write_csv(flags.out, name, rows)
-    harness.write_report(flags.out, name, "Start-up", [("Times", harness.table(rows))])
+    harness.write_report(
+        flags.out, name, "Start-up time of the command line", [("Times", harness.table(rows))]
+    )
 
 
 if __name__ == "__main__":

@@ -102,7 +102,9 @@ def main() -> None:
     harness.write_csv(flags.out, name, table)
     text = f"{' '.join(__doc__.split())}\n\n{harness.table(table)}"
     print(
-        harness.write_report(flags.out, name, "Cells or features", [("Result", text)]).read_text()
+        harness.write_report(
+            flags.out, name, "Cells of liquidSVM or features of onefit", [("Result", text)]
+        ).read_text()
     )
     print(f"{perf_counter() - start:.0f} s in all")
 

@@ -101,7 +101,9 @@ def main() -> None:
         ("Ten-fold error as delta falls, beside libsvm's", harness.table(shown)),
         ("Largest difference of held-out decision values", harness.table(gaps)),
     ]
-    harness.write_report(flags.out, name, "The smoothed hinge tends to the SVM", parts)
+    harness.write_report(
+        flags.out, name, "The smoothed hinge tends to the support vector machine", parts
+    )
 
 
 if __name__ == "__main__":

@@ -268,6 +268,9 @@ def arguments():
     flags.add_argument("--splits", type=int, default=10, help="random halves; 0 leaves part 2 out")
     flags.add_argument("--rows", type=int, default=0, help="number of rows to use (0: all)")
     flags.add_argument("--name", default="svm_search", help="of the files of results")
+    flags.add_argument(
+        "--title", default="searches compared with libsvm and liquidSVM", help="of the page"
+    )
     given = flags.parse_args()
     if given.quick:
         given.sets, given.rows, given.rounds, given.splits = given.sets[:1], 200, 1, 2
@@ -297,7 +300,7 @@ def main() -> None:
         ("Winners and agreement with SVC", harness.table(winners)),
         ("Test errors over random halves", f"{paired_about}\n\n{harness.table(tests)}"),
     ]
-    title = "Searches for a support vector machine"
+    title = f"Support vector machines: {flags.title}"
     print(harness.write_report(flags.out, name, title, parts).read_text())
 
 

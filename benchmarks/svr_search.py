@@ -191,7 +191,8 @@ def main() -> None:
         ("Times", f"{about}\n\n{harness.table(times)}"),
         ("Winners, and agreement with SVR", harness.table(agreement)),
     ]
-    title = f"Searches for a support vector regression, {flags.grid} grid of C"
+    grid = ": small values of C" if flags.grid == "small" else ""
+    title = f"Support vector regression compared with libsvm{grid}"
     print(harness.write_report(flags.out, name, title, parts).read_text())
 
 

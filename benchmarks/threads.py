@@ -97,7 +97,9 @@ def main() -> None:
     name = harness.stem("threads", flags.quick)
     harness.write_csv(flags.out, name, rows)
     text = f"{(__doc__ or '').partition(chr(10) * 2)[2]}\n{harness.table(rows)}"
-    harness.write_report(flags.out, name, "Predictions and threads", [("Results", text)])
+    harness.write_report(
+        flags.out, name, "Do results depend on the number of threads?", [("Results", text)]
+    )
 
 
 if __name__ == "__main__":

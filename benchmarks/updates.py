@@ -96,7 +96,7 @@ def main() -> None:
     harness.write_csv(flags.out, name, rows)
     about = (__doc__ or "").partition("\n\n")[2]
     parts = [("Results", f"{about}\n{harness.table(rows)}")]
-    harness.write_report(flags.out, name, "Adding and removing rows", parts)
+    harness.write_report(flags.out, name, "Time of adding and removing rows", parts)
 
 
 if __name__ == "__main__":

@@ -214,7 +214,7 @@ def main() -> None:
         ("Finding mislabelled rows", harness.table(rows)),
         ("Time", harness.table(times)),
     ]
-    harness.write_report(flags.out, name, "Data values", parts)
+    harness.write_report(flags.out, name, "Values of rows: finding mislabelled rows", parts)
 
 
 if __name__ == "__main__":

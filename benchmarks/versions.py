@@ -54,7 +54,7 @@ def main() -> None:
         print(harness.table(rows[-1:]), flush=True)
     name = harness.stem("versions", flags.quick)
     harness.write_csv(flags.out, name, rows)
-    harness.write_report(flags.out, name, "Two versions", [("Times", harness.table(rows))])
+    harness.write_report(flags.out, name, "Times of two versions", [("Times", harness.table(rows))])
 
 
 if __name__ == "__main__":

@@ -13,11 +13,10 @@ A robust loss protects the fit; a robust criterion protects the choice of the pa
 import matplotlib.pyplot as plt
 import numpy as np
 
-from onefit import KernelRegressor, KernelSearchCV
+from onefit import AutoKernelRegressor, KernelRegressor, KernelSearchCV
 from onefit.criteria import InfluenceLoo
 from onefit.diagnostics import influence
 from onefit.losses import Huber
-from onefit.robust import robust_select
 
 random = np.random.default_rng(0)
 x = random.uniform(2, 11, 50)
@@ -72,9 +71,10 @@ plt.show()
 # %%
 # Everything in one call
 # ----------------------
-# ``robust_select`` chooses ``lam``, the kernel and the threshold, in units of the residuals.
+# ``AutoKernelRegressor`` looks for outliers among the held-out residuals. Where it finds some, it
+# chooses ``lam``, the bandwidth and the threshold by absolute errors.
 for name, rows in {"clean": slice(0, 50), "with the outlier": slice(None)}.items():
-    found = robust_select(X[rows], y[rows], KernelRegressor(fit_intercept=False))
-    curve = found.estimator.predict(line[:, None])
-    distance = np.sqrt(np.mean((curve - np.sin(line)) ** 2))
-    print(f"{name}: {found.params['loss']} loss, distance from the sine {distance:.2f}")
+    found = AutoKernelRegressor(stack=False).fit(X[rows], y[rows])
+    distance = np.sqrt(np.mean((found.predict(line[:, None]) - np.sin(line)) ** 2))
+    loss = found.best_params_.get("loss", "squared")
+    print(f"{name}: {loss} loss, distance from the sine {distance:.2f}")

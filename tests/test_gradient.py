@@ -51,19 +51,21 @@ def make(loss, kernel, task="regression", weight="none", q=1, **options):
     return Problem(kernel(X), Y, weights(weight, N), loss, **options)
 
 
-def value(problem, lam, folds, criterion):
+def value(problem, lam, folds, criterion, weights=None):
     """By its definition."""
     held = predict(Refit(), problem, folds, lam)
-    total = 0.0
-    for test, u in zip(folds.test, held.by_fold, strict=True):
-        total += criterion.value(problem.Y[test], u.reshape(test.size, -1)).sum() / (
-            test.size * len(folds)
+    weights = np.ones(folds.rows.size) if weights is None else weights
+    means = [
+        np.average(criterion.value(problem.Y[test], u.reshape(test.size, -1)), axis=0, weights=w)
+        for test, u, w in zip(
+            folds.test, held.by_fold, np.split(weights, folds.offsets[1:-1]), strict=True
         )
-    return total
+    ]
+    return np.mean(means)
 
 
-def by_lam(problem, folds, criterion):
-    up, down = (value(problem, LAM * np.exp(h), folds, criterion) for h in (STEP, -STEP))
+def by_lam(problem, folds, criterion, weights=None):
+    up, down = (value(problem, LAM * np.exp(h), folds, criterion, weights) for h in (STEP, -STEP))
     return (up - down) / (2 * STEP)
 
 
@@ -162,6 +164,28 @@ def test_any_splitter(split, scaling):
         pair = [Gaussian(0.3 * np.exp(h)) for h in (STEP, -STEP)]
         expected = by_kernel(problem, folds, Squared(), pair)
         assert_close(found.kernel(Gaussian(0.3), X)["gamma"], expected)
+
+
+@pytest.mark.parametrize("loss", [Squared(), Huber(0.4)], ids=repr)
+def test_weights_of_the_test_rows(loss):
+    folds = splits(N)["shuffle"]
+    problem = make(loss, Gaussian(0.3), q=2)
+    w = np.random.default_rng(0).uniform(0.1, 3.0, folds.rows.size)
+    found = cv_gradient(problem, LAM, folds, Squared(), weights=w)
+    assert found.value == pytest.approx(value(problem, LAM, folds, Squared(), w), rel=1e-9)
+    assert_close(found.lam, by_lam(problem, folds, Squared(), w))
+
+
+@pytest.mark.parametrize("split", ["kfold", "time"])
+@pytest.mark.parametrize("loss", [Squared(), Huber(0.4)], ids=repr)
+def test_rows_of_weight_zero(loss, split):
+    folds = splits(N)[split]
+    problem = make(loss, Gaussian(0.3), weight="zeros")
+    found = cv_gradient(problem, LAM, folds, Squared())
+    assert_close(found.lam, by_lam(problem, folds, Squared()))
+    pair = [Gaussian(0.3 * np.exp(h)) for h in (STEP, -STEP)]
+    expected = by_kernel(problem, folds, Squared(), pair)
+    assert_close(found.kernel(Gaussian(0.3), X)["gamma"], expected)
 
 
 @pytest.mark.parametrize("criterion", [Squared(), Huber(0.2)], ids=repr)

@@ -162,12 +162,21 @@ def test_evidence_is_the_density_of_the_targets(fit_intercept):
         np.testing.assert_allclose(found[m - 2], expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("first", [3.1, 0.0])
-def test_the_evidence_of_equal_targets_is_infinite(first):
-    """Of targets that equal their mean, which the best scale of zero explains without error."""
-    targets = np.where(np.arange(60) < 20, first, U)
+@pytest.mark.parametrize("offset", [1e4, 1e8])
+def test_a_constant_in_the_targets_changes_nothing(offset):
     model = KernelRegressor(gamma=0.7, lam=0.3, scaling="total")
-    found = expanding_window(model, X, targets).log_evidence
+    found, expected = (expanding_window(model, X, U + one) for one in (offset, 0.0))
+    np.testing.assert_allclose(found.log_evidence, expected.log_evidence, atol=1e-13 * offset)
+    np.testing.assert_allclose(found.residuals, expected.residuals, atol=1e-14 * offset)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("first", [3.1, 0.0])
+def test_the_evidence_of_equal_targets_is_infinite(first, dtype):
+    """Of targets that equal their mean, which the best scale of zero explains without error."""
+    targets = np.where(np.arange(60) < 20, first, U).astype(dtype)
+    model = KernelRegressor(gamma=0.7, lam=0.3, scaling="total")
+    found = expanding_window(model, X.astype(dtype), targets).log_evidence
     assert (found[:19] == np.inf).all()
     assert np.isfinite(found[19:]).all()
 
@@ -285,8 +294,11 @@ def test_windows_of_rows_in_any_order_equal_refits():
     [
         (KernelRegressor(), {"n_permutations": 0}, "n_permutations"),
         (KernelRegressor(), {"train_sizes": [1, 5]}, "train_sizes"),
+        (KernelRegressor(), {"train_sizes": [0.5, np.nan]}, "train_sizes"),
+        (KernelRegressor(), {"train_sizes": ["all"]}, "train_sizes"),
+        (KernelRegressor(), {"cv": 60, "scoring": "r2"}, "undefined on a set of one row"),
         (KernelRegressor(approximation="nystrom"), {}, "approximation"),
-        (KernelSearchCV(KernelRegressor(), {"lam": [1.0]}), {}, "fitted search"),
+        (KernelSearchCV(KernelRegressor(), {"lam": [1.0]}), {}, "fit the search first"),
         (
             KernelSearchCV(KernelRegressor(), {"lam": [1.0]}).fit(
                 X, U, sample_weight=np.arange(60) % 2 + 1.0

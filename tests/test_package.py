@@ -18,7 +18,6 @@ OPTIONAL = [
     "distributed",
     "pyarrow",
     "fsspec",
-    "typer",
     "matplotlib",
     "rich",
     "pandas",
@@ -102,7 +101,7 @@ def test_the_app_knows_its_options_without_the_engine() -> None:
     program = "import sys, onefit.cli.app; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     loaded = done.stdout.split()
-    assert "typer" in loaded
+    assert "argparse" in loaded
     assert not {"numpy", "scipy", "sklearn", "pandas"}.intersection(loaded)
 
 

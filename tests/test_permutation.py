@@ -116,6 +116,13 @@ def test_a_precomputed_kernel_is_that_of_the_rows():
     check(permutation_test(linear, X, U, n_permutations=20, cv=KFold(3)), whole)
 
 
+def test_splits_may_be_iterators():
+    outer, inner = KFold(3), list(KFold(4).split(X[:32]))
+    expected = permutation_test(search(KernelRegressor(), inner), X, U, cv=outer, n_permutations=3)
+    one = search(KernelRegressor(), iter(inner))
+    check(permutation_test(one, X, U, cv=outer.split(X), n_permutations=3), expected)
+
+
 def test_permutations_that_take_more_than_one_block():
     """20,000 permutations of 300 rows exceed 256 MiB and are halved; 15,000 do not."""
     random = np.random.default_rng(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_friedman1
@@ -126,3 +127,12 @@ def test_ridge_weights_counts_the_values_of_the_ridge():
 
 def test_it_is_public():
     assert onefit.heldout_predict is heldout_predict
+
+
+def test_targets_of_a_data_frame_are_kept_as_an_array():
+    """A pandas Series in a fitted search cannot be saved by skops."""
+    target = pd.Series(labels).map({0: "a", 1: "b", 2: "c"})
+    model = KernelClassifier(gamma=0.1)
+    search = KernelSearchCV(model, {"lam": [0.1]}, cv=3).fit(Z, target)
+    for held in (search.heldout_, heldout_predict(model, Z, target)):
+        assert type(held.targets) is np.ndarray

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
+from sklearn.model_selection import TimeSeriesSplit
 
 from onefit import KernelGradientSearchCV, KernelRegressor, KernelSearchCV, select
 from onefit.relevance import relevance
@@ -69,6 +70,15 @@ def test_weights_groups_and_sparse_rows():
     assert found.folds.shape == (2, 4)
 
 
+def test_rows_may_be_lists_and_other_rows_are_refused():
+    search = KernelGradientSearchCV(KernelRegressor(), GRID, cv=3).fit(X, Y)
+    found, expected = (relevance(search, Z, Y, cv=2) for Z in (X.tolist(), X))
+    np.testing.assert_array_equal(found.folds, expected.folds)
+    assert found.names == ["0", "1", "2", "3"]
+    with pytest.raises(ValueError, match="X has 2 columns, but the search chose a gamma for 4"):
+        relevance(search, X[:, :2], Y)
+
+
 def test_one_gamma_by_name_is_refused():
     search = KernelSearchCV(KernelRegressor(), {"lam": [1e-2]}).fit(X, Y)
     with pytest.raises(ValueError, match="needs a search for one gamma per column"):
@@ -86,6 +96,26 @@ def test_select(tmp_path):
     assert set(names[:2]) == {"b", "c"}
     page = search.report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Relevance of the columns" in page
+
+
+def test_select_says_where_relevance_is_not_known():
+    """A linear target needs hardly any gamma, of no column more than of another."""
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(60, 3))
+    target = rows[:, 0] + 0.1 * random.normal(size=60)
+    search = select(rows, target, stack=False, kernels="linear")
+    with pytest.warns(UserWarning, match="every column has the same gamma"):
+        assert np.ptp(search.relevance().values) == 0.0
+
+
+def test_select_in_order_of_time_keeps_the_order(monkeypatch):
+    from onefit.auto import base
+
+    kinds = []
+    known = base.relevance
+    monkeypatch.setattr(base, "relevance", lambda *a, **k: kinds.append(k["cv"]) or known(*a, **k))
+    select(X / X.std(axis=0), Y, stack=False, kernels="rbf", cv=TimeSeriesSplit(3)).relevance()
+    assert type(kinds[0]) is TimeSeriesSplit
 
 
 def test_select_for_classes():

@@ -295,8 +295,9 @@ def fitted(**params):
         (lambda: fitted().remove_rows(np.arange(n - 1)), "two rows"),
         (lambda: fitted().add_rows(X[:, :2], y), "features"),
         (lambda: fitted().add_rows(X, y[:5]), "inconsistent"),
-        (lambda: fitted().add_rows(X[:1], y[:1], sample_weight=[1.0, 2.0]), "shape .1,."),
+        (lambda: fitted().add_rows(X[:1], y[:1], sample_weight=[1.0, 2.0]), r"expected \(1,\)"),
         (lambda: fitted().add_rows(X[:1], y[:1], sample_weight=[-1.0]), "negative"),
+        (lambda: fitted().add_rows(X[:1], y[:1], sample_weight=[np.nan]), "NaN"),
         (lambda: fitted().add_rows(X, np.column_stack([y, y])), "same number of columns"),
         (lambda: fitted(approximation="nystrom").add_rows(X, y), "approximation"),
         (

@@ -49,6 +49,7 @@ def refit_cv(model, X, y, splits, without, scoring):
 
 
 REGRESSION = KernelRegressor(gamma=0.7, lam=0.02)
+ONE_SPLIT = [(np.arange(20), np.arange(20, 30))]
 TOTAL = KernelRegressor(gamma=0.7, lam=0.3, scaling="total", fit_intercept=False)
 CLASSES = KernelClassifier("squared", gamma=0.7, lam=0.02)
 
@@ -110,8 +111,7 @@ def test_shapley_values_equal_refits_of_every_leading_part(units, model):
 
 @pytest.mark.parametrize("scoring", [None, "accuracy"])
 def test_shapley_values_of_classes_add_up_to_the_score(scoring):
-    splits = [(np.arange(20), np.arange(20, 30))]
-    options = {"cv": splits, "scoring": scoring, "n_permutations": 4, "random_state": 0}
+    options = {"cv": ONE_SPLIT, "scoring": scoring, "n_permutations": 4, "random_state": 0}
     found = shapley_values(CLASSES, X, LABELS, **options)
     Y = signs(LABELS, np.unique(LABELS))
     none = Y[:20].mean(axis=0)
@@ -120,12 +120,12 @@ def test_shapley_values_of_classes_add_up_to_the_score(scoring):
         empty = np.mean(Y[20:].argmax(axis=1) == none.argmax())
     np.testing.assert_allclose(np.nansum(found.values), found.score - empty, atol=1e-10)
     np.testing.assert_allclose(
-        found.score, refit_score(CLASSES, X, LABELS, *splits[0], scoring), atol=1e-10
+        found.score, refit_score(CLASSES, X, LABELS, *ONE_SPLIT[0], scoring), atol=1e-10
     )
 
 
 def test_truncated_rows_add_nothing():
-    options = {"cv": [(np.arange(20), np.arange(20, 30))], "n_permutations": 1, "random_state": 0}
+    options = {"cv": ONE_SPLIT, "n_permutations": 1, "random_state": 0}
     whole, part = (
         shapley_values(REGRESSION, X, U, min_rows=least, max_rows=most, **options).values
         for least, most in [(0, None), (3, 7)]
@@ -177,12 +177,29 @@ def test_flipped_labels_have_the_least_values():
         (lambda: removal_values(REGRESSION, X, U, cv=[(np.arange(30), [0])]), "trains on"),
         (lambda: removal_values(CLASSES, X, LABELS, units=LABELS), "lacks a class"),
         (
+            lambda: removal_values(
+                REGRESSION, X, U, cv=ONE_SPLIT, units=np.minimum(np.arange(30), 20)
+            ),
+            "without the unit of row 20 no split has test rows",
+        ),
+        (
+            lambda: removal_values(REGRESSION, X, U, cv=15, scoring="r2"),
+            "r2 is undefined on a set of one row",
+        ),
+        (
+            lambda: shapley_values(REGRESSION, X, U, cv=LeaveOneOut(), scoring="r2"),
+            "r2 is undefined on a set of one row",
+        ),
+        (
             lambda: shapley_values(KernelClassifier("squared", multi_class="ovo"), X, LABELS),
             "got multi_class='ovo'; use 'ovr'",
         ),
         (lambda: shapley_values(REGRESSION, X, U, n_permutations=0), "n_permutations"),
         (lambda: shapley_values(REGRESSION, X, U, min_rows=5, max_rows=5), "max_rows=5"),
-        (lambda: shapley_values(KernelSearchCV(REGRESSION, {"lam": [1.0]}), X, U), "fitted search"),
+        (
+            lambda: shapley_values(KernelSearchCV(REGRESSION, {"lam": [1.0]}), X, U),
+            "fit the search first",
+        ),
     ],
 )
 def test_refusals_say_what_to_do(call, message):

@@ -93,7 +93,7 @@ def overview(folder: Path = EXPERIMENTS) -> str:
     rows = []
     for paper in sorted(PAPERS, key=lambda name: name[-4:]):  # by year
         results = results_of(paper, folder)
-        link = f"[{paper}](results/papers/{paper}.md)"
+        link = f"[{paper[:-4].upper()} {paper[-4:]}](results/papers/{paper}.md)"
         if not results.all:
             rows.append([link, "not committed at this version", *[""] * 7])
             continue

@@ -60,7 +60,7 @@ def test_verdicts(experiments):
 def test_the_overview_counts_claims_and_cells(experiments):
     lines = measured.overview(experiments).splitlines()
     assert len(lines) == 2 + len(PAPERS)
-    (icml,) = (line for line in lines if "[icml2014]" in line)
+    (icml,) = (line for line in lines if "[ICML 2014]" in line)
     assert "| 3 | 2 (67%) | 2 (67%) | 0, 0 |" in icml
     assert sum("not committed" in line for line in lines) == 4
 

@@ -69,8 +69,8 @@ def first_not_finite(X: Any) -> tuple[int, int] | None:
     return (int(where[0, 0]), int(where[0, 1])) if where.size else None
 
 
-def check_weights(sample_weight: Any, X: Any) -> Array:
-    """Sample weights as an array of ones by default; finite, not negative, not all zero."""
+def check_weights(sample_weight: Any, X: Any, least: int = 2) -> Array:
+    """Sample weights, ones by default: finite, not negative, positive in ``least`` rows or more."""
     n, dtype = X.shape[0], X.dtype if X.dtype == np.float32 else np.float64
     if sample_weight is None:
         return np.ones(n, dtype=dtype)
@@ -80,7 +80,7 @@ def check_weights(sample_weight: Any, X: Any) -> Array:
     s: Array = check_array(sample_weight, dtype=dtype, ensure_2d=False, input_name="sample_weight")
     if s.shape != (n,):
         raise ValueError(f"sample_weight.shape == {s.shape}, expected {(n,)}!")
-    if not s.any():
+    if least and not s.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
     if (s < 0).any():
         worst = int(np.argmin(s))
@@ -88,7 +88,7 @@ def check_weights(sample_weight: Any, X: Any) -> Array:
             f"sample_weight must not be negative, found {s[worst]:g} in row {worst}; "
             "use 0 to leave a row out"
         )
-    if np.count_nonzero(s) < 2:
+    if np.count_nonzero(s) < least:
         raise ValueError("sample_weight is positive in fewer than 2 rows; a fit needs at least two")
     return s
 

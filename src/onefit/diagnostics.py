@@ -38,7 +38,7 @@ from onefit.criteria import InfluenceLoo, LeaveOneOut
 from onefit.criteria.evidence import Evidence, positive
 from onefit.criteria.pointwise import Pointwise
 from onefit.estimators._base import KernelEstimator
-from onefit.estimators.accepted import best_estimator_of, check_accepted, check_exact_kernel
+from onefit.estimators.accepted import accepted_model, check_exact_kernel
 from onefit.heldout.series import Operator, check_order
 from onefit.kernels import Geometry
 from onefit.problem import Problem
@@ -95,7 +95,7 @@ def influence(
     >>> influence(KernelRegressor(lam=1e-2), X, y, point=([2.5], 10.0)).shape
     (40,)
     """
-    model = _model_of(estimator, "influence")
+    model = clone(accepted_model(estimator, "influence"))
     check_exact_kernel(model, "influence", "pass a model with approximation=None")
     if point is None:
         problem = model._prepare(X, y, sample_weight)
@@ -118,13 +118,6 @@ def influence(
         for j, u in enumerate(solution.u.T)
     ]
     return values[0] if len(values) == 1 else np.stack(values, axis=-1)
-
-
-def _model_of(estimator: Any, caller: str) -> Any:
-    """A fresh model with the parameters of ``estimator``, or of the winner of a search."""
-    estimator = best_estimator_of(estimator, caller)
-    check_accepted(estimator, caller)
-    return clone(estimator)
 
 
 def _with_point(model: KernelEstimator, X: Any, y: Any, sample_weight: Any, point: Any) -> Problem:
@@ -273,7 +266,7 @@ def cv_loo_stability(
     >>> cv_loo_stability(squared, X, y) > 5 * cv_loo_stability(robust, X, y)
     True
     """
-    model = _model_of(estimator, "cv_loo_stability")
+    model = clone(accepted_model(estimator, "cv_loo_stability"))
     problem = positive(model._prepare(X, y, sample_weight))
     if problem.n < 3:
         raise ValueError(

@@ -73,7 +73,7 @@ DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
 #: bytes read together
 READ_BYTES = 2**20
 #: largest mean number of characters of a column's name
-MAX_NAME = 10_000
+MAX_NAME_CHARACTERS = 10_000
 
 
 def is_libsvm(path: Path) -> bool:
@@ -141,47 +141,16 @@ def _with_decimal_commas(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 class Counts(NamedTuple):
-    """The contents of a text file, up to the rows that were counted.
+    """The lines of a text file, and whether it has quotes, within which a value may have lines."""
 
-    ``lines`` counts ends of lines, ``open_line`` is whether the last one has none; with quotes a
-    row may continue in the next line. Counting stops at a NUL byte, in line ``nul``.
-    """
-
-    nbytes: int
     lines: int
-    separators: int
     quotes: bool
-    open_line: bool
-    nul: int | None
 
 
 def open_unpacked(path: Path, encoding: str = "utf-8") -> Any:
     """The bytes of a file, unpacked by its name; text in another encoding as UTF-8."""
     file = PACKED.get(path.suffix.lower(), open)(path, "rb")
     return file if encoding == "utf-8" else codecs.EncodedFile(file, "utf-8", encoding)
-
-
-def _count(
-    path: Path, separator: str, cost: Callable[[int, int], float], room: float, encoding: str
-) -> Counts:
-    """Count the contents of a file, until its bytes and values cost more than there is room for."""
-    nbytes = lines = separators = 0
-    quotes, last, nul = False, b"", b""
-    with open_unpacked(path, encoding) as file:
-        while not nul and (chunk := file.read(READ_BYTES)):
-            before, nul, _ = chunk.partition(b"\0")
-            nbytes += len(before)
-            # a line ends in \n, \r\n or \r
-            lines += before.count(b"\n") + before.count(b"\r") - before.count(b"\r\n")
-            lines -= last == b"\r" and before[:1] == b"\n"
-            separators += before.count(separator.encode())
-            quotes |= b'"' in before
-            last = before[-1:] or last
-            if cost(nbytes, separators + lines) > room:
-                break
-    return Counts(
-        nbytes, lines, separators, quotes, last not in (b"\n", b"\r"), lines + 1 if nul else None
-    )
 
 
 def _check_text(
@@ -191,20 +160,34 @@ def _check_text(
     check_rows: CheckRows,
     encoding: str = "utf-8",
 ) -> Counts:
-    """Refuse a file that is too large to be read, or holds NUL bytes, where a value would end."""
+    """Count the contents of a file, until its bytes and values cost more than there is room for.
+
+    Refuses a file that is too large to be read, or holds NUL bytes, where a value would end.
+    """
     room = available_memory()
-    found = _count(path, separator, cost, room, encoding)
-    if found.nul is not None:
-        raise DataError(
-            f"{path.name} holds a NUL byte in line {found.nul}: it is damaged, or not UTF-8 text; "
-            "save it as UTF-8"
-        )
+    nbytes = lines = values = 0
+    quotes, last = False, b""
+    with open_unpacked(path, encoding) as file:
+        while cost(nbytes, values) <= room and (chunk := file.read(READ_BYTES)):
+            before, nul, _ = chunk.partition(b"\0")
+            # a line ends in \n, \r\n or \r
+            ends = before.count(b"\n") + before.count(b"\r") - before.count(b"\r\n")
+            lines += ends - (last == b"\r" and before[:1] == b"\n")
+            if nul:
+                raise DataError(
+                    f"{path.name} holds a NUL byte in line {lines + 1}: it is damaged, or not "
+                    "UTF-8 text; save it as UTF-8"
+                )
+            nbytes += len(before)
+            values += before.count(separator.encode()) + ends
+            quotes |= b'"' in before
+            last = before[-1:]
     what = "unpacks to" if path.suffix.lower() in PACKED else "holds"
-    holds = f"{what} {found.nbytes / 2**20:,.0f} MiB or more"
-    _check_room(path, holds, cost(found.nbytes, found.separators + found.lines), room)
-    if check_rows is not None and not found.quotes:
-        check_rows(max(0, found.lines - 1 + found.open_line))
-    return found
+    _check_room(path, f"{what} {nbytes / 2**20:,.0f} MiB or more", cost(nbytes, values), room)
+    lines += last not in (b"\n", b"\r")
+    if check_rows is not None and not quotes:
+        check_rows(max(0, lines - 1))
+    return Counts(lines, quotes)
 
 
 def _read_text(path: Path, check_rows: CheckRows) -> pd.DataFrame:
@@ -269,11 +252,11 @@ def _delimiter(path: Path, encoding: str) -> str:
     header = begin.splitlines()[0]
     names = re.sub(r'"[^"]*"', "", header)
     delimiter = max(DELIMITERS, key=names.count)
-    if len(header) > MAX_NAME * (names.count(delimiter) + 1):
+    if len(header) > MAX_NAME_CHARACTERS * (names.count(delimiter) + 1):
         raise DataError(
             f"the header of {path.name} has {len(header):,} characters or more for "
             f"{names.count(delimiter) + 1:,} names; give each column a name of at most "
-            f"{MAX_NAME:,} characters"
+            f"{MAX_NAME_CHARACTERS:,} characters"
         )
     return delimiter
 
@@ -346,7 +329,7 @@ def _number_lines(
 
     n = len(frame)
     lines: Any = range(2, 2 + n)
-    if found.quotes or found.lines + found.open_line != n + 1:  # empty lines, or rows of several
+    if found.quotes or found.lines != n + 1:  # empty lines, or rows of several
         try:
             # like pandas, without lines of blanks
             whole = [line for line, one in _records(path, delimiter, encoding) if one != [""]]

@@ -122,12 +122,7 @@ class Folds:
     @cached_property
     def removed(self) -> list[Indices]:
         """The complement of each training set."""
-        return [self._complement(rows) for rows in self.train]
-
-    def _complement(self, rows: Indices) -> Indices:
-        mask = np.ones(self.n, dtype=bool)
-        mask[rows] = False
-        return np.flatnonzero(mask)
+        return [_complement(self.n, rows) for rows in self.train]
 
     @cached_property
     def disjoint(self) -> list[bool]:
@@ -176,11 +171,18 @@ def _as_indices(rows: Any, n: int, split: int, kind: str) -> Indices:
     return found
 
 
+def _complement(n: int, rows: Indices) -> Indices:
+    """The other rows, ascending."""
+    mask = np.ones(n, dtype=bool)
+    mask[rows] = False
+    return np.flatnonzero(mask)
+
+
 @dataclass(frozen=True)
 class _Complements(Sequence[Indices]):
-    """Training sets that are kept as the rows they leave out, and written out when asked for.
+    """Training sets that are kept as the rows they leave out, and made when they are read.
 
-    Leave-one-out of n rows would else hold n^2 indices, as much as a kernel matrix.
+    Training sets of leave-one-out would otherwise hold n^2 indices, as much as a kernel matrix.
     """
 
     n: int
@@ -190,9 +192,7 @@ class _Complements(Sequence[Indices]):
         return len(self.removed)
 
     def __getitem__(self, k: Any) -> Any:
-        mask = np.ones(self.n, dtype=bool)
-        mask[self.removed[k]] = False
-        return np.flatnonzero(mask)
+        return _complement(self.n, self.removed[k])
 
 
 def leave_one_out(n: int) -> Folds:

@@ -47,11 +47,11 @@ from onefit.losses.base import loss_of
 from onefit.problem import Problem
 from onefit.systems import Cholesky, NewtonModel
 
-__all__ = ["Gradient", "Pointwise", "SmoothedError", "cv_gradient"]
+__all__ = ["Gradient", "SmoothCriterion", "SmoothedError", "cv_gradient"]
 
 
-class Pointwise(Protocol):
-    """A function of a target and a held-out value, and its slope; losses are such."""
+class SmoothCriterion(Protocol):
+    """A function of a target and a held-out value, with its slope; every loss is one."""
 
     def value(self, y: Array, u: Array) -> Array:
         """Value of the pointwise function for every row."""
@@ -81,9 +81,9 @@ class Gradient:
     Attributes
     ----------
     value : float
-        The mean over splits of the mean over their test rows.
+        The mean over splits of ``parts``.
     parts : (k,) array
-        The mean over the test rows of each split.
+        The mean over targets and test rows of each split.
     lam : float
         The derivative by log lam.
     left, right : (n, m) arrays
@@ -106,26 +106,29 @@ def cv_gradient(
     problem: Problem,
     lam: float,
     folds: Folds,
-    criterion: Pointwise | None = None,
+    criterion: SmoothCriterion | None = None,
     shares: Array | None = None,
+    weights: Array | None = None,
 ) -> Gradient:
     """Exact cross-validation and its gradient in the kernel matrix and lam.
 
     Parameters
     ----------
     problem : Problem
-        Weights must be positive.
     lam : float
     folds : Folds
-    criterion : Pointwise, default=None
+    criterion : SmoothCriterion, default=None
         Of targets and held-out values; the squared error, or the log loss for labels, by default.
     shares : (k,) array, default=None
-        What each split counts in the mean over splits; equal shares by default.
+        Weights of the splits in the mean over splits, which sum to one; equal by default.
+    weights : (N,) array, default=None
+        Of the test rows, one split after the other, in the mean over a split; equal by default.
     """
     problem = problem.double
     k = len(folds)
     shares = np.full(k, 1.0 / k) if shares is None else shares
-    found = _Criterion(problem, folds, criterion or _usual(problem), shares, np.zeros(k))
+    weights = np.ones(folds.rows.size) if weights is None else weights
+    found = _Criterion(problem, folds, criterion or _usual(problem), shares, weights, np.zeros(k))
     splits = Splits.sort(problem, folds)
     if problem.quadratic and not splits.by_refit.size:
         parts = _by_inverse(problem, lam, splits, found)
@@ -136,7 +139,7 @@ def cv_gradient(
     return Gradient(float(shares @ found.parts), found.parts, sum(slopes), left, right)
 
 
-def _usual(problem: Problem) -> Pointwise:
+def _usual(problem: Problem) -> SmoothCriterion:
     if isinstance(problem.loss, InPairs):
         return InPairs(Log())
     return Log() if (np.abs(problem.Y) == 1.0).all() else Squared()
@@ -148,17 +151,18 @@ class _Criterion:
 
     problem: Problem
     folds: Folds
-    criterion: Pointwise
+    criterion: SmoothCriterion
     shares: Array
+    weights: Array
     parts: Array
 
     def slopes(self, k: int, j: int, u: Array) -> Array:
         """q of a split's test rows, predicted as u for target j, whose part joins J."""
-        test = self.folds.test[k]
-        y, share = self.problem.Y[test, j], self.shares[k] / test.size
+        y, w = self.problem.Y[self.folds.test[k], j], self.weights[self.folds.place(k)]
+        share = w / (w.sum() * self.problem.Y.shape[1])
         criterion: Any = loss_of(self.criterion, [j])  # type: ignore[arg-type]
-        self.parts[k] += float(criterion.value(y, u).sum()) / test.size
-        return np.asarray(share * criterion.gradient(y, u))
+        self.parts[k] += float(share @ criterion.value(y, u))
+        return np.asarray(self.shares[k] * share * criterion.gradient(y, u))
 
 
 def _by_inverse(
@@ -166,7 +170,7 @@ def _by_inverse(
 ) -> Iterator[tuple[Array, Array, float]]:
     """w and a of all splits and the derivative by log lam, for every target."""
     prepared = Block().prepare(problem, splits.folds)
-    root, n, k = prepared.scaled.root[:, None], problem.n, len(splits.folds)
+    root, n, k = prepared.root[:, None], problem.n, len(splits.folds)
     shape = problem.Y.shape[1], n, k
     w, a, slopes = np.zeros(shape), np.zeros(shape), np.zeros(shape[0])
     for i, split in enumerate(splits.by_formula):
@@ -201,7 +205,7 @@ def _by_systems(
         for split, test in enumerate(folds.test):
             q[test, split] = criterion.slopes(split, j, at.u[test, split])
         columns = problem.columns(j, train, ridge)
-        d = columns.loss.curvature(columns.y, at.u) * train
+        d = columns.loss.curvature(columns.y, at.u) * columns.train
         curved = d > 0.0
         missing = problem.K.matmul(np.asfortranarray(q)) * curved
         model = NewtonModel(d, missing, np.zeros_like(d), -q.sum(axis=0))

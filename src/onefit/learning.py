@@ -33,7 +33,7 @@ from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.heldout.refit import refit_fold
-from onefit.prefixes import MAX_COLUMNS, Fit, Order, PartFits, Prefixes, dense_problem, scores_by
+from onefit.prefixes import MAX_COLUMNS, Order, PartFits, Prefixes, dense_problem, scores_by
 from onefit.problem import Problem
 from onefit.progress import counted
 from onefit.search.scorers import fast_metric, look_up
@@ -157,89 +157,68 @@ def learning_curve(
     score = _scorer(model, scoring, X, y, problem.Y)
     folds = Folds.draw(cv, X, y, groups, classifier=is_classifier(model))
     sizes = _sizes(train_sizes, min(part.size for part in folds.train))
-    random, fits = check_random_state(random_state), _Fits(model, problem)
+    random = check_random_state(random_state)
     parts = [(one, k) for one in range(n_permutations) for k in range(len(folds))]
     orders = [random.permutation(folds.train[k]) for _, k in parts]
     for order in orders:
         _check_classes(model, y, order[: sizes[0]])
-    predicted = fits.predict(orders, sizes, [folds.test[k] for _, k in parts])
-    found = np.empty((2, sizes.size, len(parts)))
+    closed = problem.quadratic and model.spec().coding.columns_are_targets
+    values = _closed_values if closed else _refitted_values
+    tests = [folds.test[k] for _, k in parts]
+    predicted = values(problem, float(model.lam), orders, sizes, tests)
+    found, error = np.empty((2, sizes.size, len(parts))), np.nan
     names = counted(parts, verbose, lambda part: f"order {part[0] + 1} of split {part[1]}")
-    for column, (_, k) in enumerate(names):
-        trained, tested = next(predicted)
-        test = folds.test[k]
+    for column, _ in enumerate(names):
+        trained, tested, one = next(predicted)
+        error = float(np.fmax(error, one))
         found[0, :, column] = score(trained, orders[column][: sizes[-1]], sizes)
-        found[1, :, column] = score(tested, test, np.full(sizes.size, test.size))
-    return LearningCurve(sizes, found[0], found[1], fits.error)
+        found[1, :, column] = score(tested, tests[column], np.full(sizes.size, tests[column].size))
+    return LearningCurve(sizes, found[0], found[1], error)
 
 
 #: values of the rows of the largest part (S, m, q), meaningless beyond a part, and of the test
-#: rows (S, t, q)
-_Values = tuple[Array, Array]
+#: rows (S, t, q); and the largest bound on their errors
+_Values = tuple[Array, Array, float]
 
 
-@dataclass
-class _Fits:
-    """Models of the first rows of orders, at the parameters of a model.
+def _closed_values(
+    problem: Problem, lam: float, orders: list[Indices], sizes: Indices, tests: list[Indices]
+) -> Iterator[_Values]:
+    """The values of the squared loss for every order; u = y - c a on the rows of a part."""
+    K, q = problem.K.matrix, problem.Y.shape[1]
+    parts = [
+        Order(order[: sizes[-1]], sizes, np.array([problem.ridge(lam, order[:m]) for m in sizes]))
+        for order in orders
+    ]
+    fits = PartFits(K, problem.Y, problem.fit_intercept)
+    step = max(1, MAX_COLUMNS // (sizes.size * q))
+    for first in range(0, len(parts), step):
+        some = slice(first, first + step)
+        for part, test, own in zip(parts[some], tests[some], fits.fits(parts[some]), strict=True):
+            a = np.stack([fit.a[part.rows] for fit in own], axis=1)
+            trained = problem.Y[part.rows][:, None] - part.ridges[:, None] * a
+            across = linalg.submatrix(K, test, part.rows)
+            columns = np.asfortranarray(a.reshape(part.rows.size, -1))
+            tested = linalg.matmul(across, columns).reshape(test.size, *a.shape[1:])
+            tested = tested + np.array([fit.b for fit in own])
+            yield trained.swapaxes(0, 1), tested.swapaxes(0, 1), np.nan
 
-    Attributes
-    ----------
-    error : float
-        The largest bound so far.
-    """
 
-    model: Any
-    problem: Problem = field(repr=False)
-    error: float = np.nan
-
-    def predict(
-        self, orders: list[Indices], sizes: Indices, tests: list[Indices]
-    ) -> Iterator[_Values]:
-        """The values of the models of every order."""
-        if not (self.problem.quadratic and self.model.spec().coding.columns_are_targets):
-            for order, test in zip(orders, tests, strict=True):
-                yield self._refits(order, sizes, test)
-            return
-        K, Y, lam = self.problem.K.matrix, self.problem.Y, float(self.model.lam)
-        parts = [
-            Order(
-                order[: sizes[-1]],
-                sizes,
-                np.array([self.problem.ridge(lam, order[:m]) for m in sizes]),
-            )
-            for order in orders
-        ]
-        fits = PartFits(K, Y, self.problem.fit_intercept)
-        step = max(1, MAX_COLUMNS // (sizes.size * Y.shape[1]))
-        for first in range(0, len(parts), step):
-            some = slice(first, first + step)
-            found = zip(parts[some], tests[some], fits.fits(parts[some]), strict=True)
-            yield from (self._values(*each) for each in found)
-
-    def _values(self, part: Order, test: Indices, fits: list[Fit]) -> _Values:
-        """Of the squared loss, u = y - c a on the rows of the part."""
-        rows = part.rows
-        a = np.stack([fit.a[rows] for fit in fits], axis=1)
-        trained = self.problem.Y[rows][:, None] - part.ridges[:, None] * a
-        across = linalg.submatrix(self.problem.K.matrix, test, rows)
-        columns = np.asfortranarray(a.reshape(rows.size, -1))
-        tested = linalg.matmul(across, columns).reshape(test.size, *a.shape[1:])
-        tested = tested + np.array([fit.b for fit in fits])
-        return trained.swapaxes(0, 1), tested.swapaxes(0, 1)
-
-    def _refits(self, order: Indices, sizes: Indices, test: Indices) -> _Values:
-        """Of other losses, each started from that of the previous size."""
-        problem, lam = self.problem, float(self.model.lam)
-        everything, start = np.arange(problem.n), None
-        trained, tested = [], []
+def _refitted_values(
+    problem: Problem, lam: float, orders: list[Indices], sizes: Indices, tests: list[Indices]
+) -> Iterator[_Values]:
+    """The values of other losses, each fit started from that of the previous size."""
+    everything = np.arange(problem.n)
+    for order, test in zip(orders, tests, strict=True):
+        trained, tested, errors, start = [], [], [], None
         for m, larger in zip(sizes, [*sizes[1:], sizes[-1]], strict=True):
             found = refit_fold(problem, lam, order[:m], everything, start)
-            self.error = float(np.fmax(self.error, (found.error / problem.scale).max()))
+            errors.append((found.error / problem.scale).max())
             trained.append(found.values[order[: sizes[-1]]])
             tested.append(found.values[test])
             ratio = problem.ridge(lam, order[:m]) / problem.ridge(lam, order[:larger])
             start = found.solution.scaled(np.full(problem.Y.shape[1], ratio))
-        return np.array(trained), np.array(tested)
+        yield np.array(trained), np.array(tested), float(np.max(errors))
 
 
 def _scorer(model: Any, scoring: Any, X: Any, y: Any, Y: Array) -> Callable[..., Array]:
@@ -366,14 +345,14 @@ def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any) -> HeldOut:
 
 def _sizes(wanted: Any, most: int) -> Array:
     """Numbers of training rows, increasing."""
-    given = np.unique(np.linspace(0.1, 1.0, 10) if wanted is None else np.asarray(wanted))
-    found = np.unique((given * most).astype(int)) if given.dtype.kind == "f" else given
-    if found.size == 0 or found[0] < 2 or found[-1] > most:
+    given = np.ravel(np.linspace(0.1, 1.0, 10) if wanted is None else wanted)
+    sizes = given * most if given.dtype.kind == "f" else given
+    if given.dtype.kind not in "fiu" or not (sizes.size and np.all((sizes >= 2) & (sizes <= most))):
         raise ValueError(
             f"train_sizes={wanted!r} must be shares in (0, 1] or numbers from 2 to {most}, the "
             "rows of the smallest training part; each size needs at least two rows"
         )
-    return found
+    return np.unique(sizes.astype(int))
 
 
 def _check_classes(model: Any, y: Any, rows: Array) -> None:

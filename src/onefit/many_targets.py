@@ -7,10 +7,9 @@ problem, and a candidate costs 2 n^2 B operations beside one factorisation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -21,7 +20,6 @@ from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout import METHODS
 from onefit.heldout.leave_out_formula import LeaveOut
-from onefit.heldout.scaled import Scaled
 from onefit.heldout.splits import Splits
 from onefit.heldout.squared import factored
 from onefit.kernels import Geometry
@@ -35,25 +33,12 @@ from onefit.search.in_memory import RowsInMemory
 from onefit.search.inputs import choosing_metric, resolve_scorers
 from onefit.spec.coding import class_codes
 
-__all__ = ["ScoredCandidates", "SharedKernels", "check_classes"]
+__all__ = ["ScoredCandidates"]
 
 #: memory of the held-out values of a block of targets and the arrays computed from them
 MAX_BLOCK_BYTES = 2**28
 #: arrays of the size of these values that exist at a time
 BLOCK_ARRAYS = 6
-
-
-class SharedKernels(NamedTuple):
-    """Processes that share the kernels, and whether a line is printed after each kernel."""
-
-    n_jobs: int | None
-    verbose: int
-
-    def __call__(self, function: Callable[[Job], Any], jobs: list[Job]) -> Iterator[Any]:
-        calls = (delayed(function)(job) for job in jobs)
-        found = Parallel(n_jobs=self.n_jobs, return_as="generator")(calls)
-        for _ in counted(jobs, self.verbose, lambda job: job.kernel):
-            yield next(found)
 
 
 @dataclass(frozen=True)
@@ -71,6 +56,10 @@ class ScoredCandidates:
     metric, sign, truth : of the score
     how : str
         The aggregate.
+    n_jobs : int or None
+        Processes that share the kernels.
+    verbose : int
+        Whether a line is printed after each kernel.
     """
 
     jobs: list[Job]
@@ -81,9 +70,13 @@ class ScoredCandidates:
     sign: int
     truth: Truth = field(repr=False)
     how: str
+    n_jobs: int | None
+    verbose: int
 
     @classmethod
-    def of(cls, search: Any, X: Any, y: Any, groups: Any) -> ScoredCandidates:
+    def of(
+        cls, search: Any, X: Any, y: Any, groups: Any, n_jobs: int | None, verbose: int
+    ) -> ScoredCandidates:
         """The candidates, with all checks of a search and those of the permutation test."""
         scorers = resolve_scorers(search)
         params = {} if groups is None else {"groups": groups}
@@ -104,19 +97,23 @@ class ScoredCandidates:
             raise ValueError("permutation_test needs lists of values in param_grid, not intervals")
         scored, sign, truth = scoring.fast[metric]
         checked = setup.model._validate_X(rows.X, reset=False)
-        how = search.aggregate
-        return cls(setup.jobs, setup.model, checked, setup.folds, scored, sign, truth, how)
+        return cls(
+            setup.jobs, setup.model, checked, setup.folds, scored, sign, truth, search.aggregate,
+            n_jobs, verbose,
+        )  # fmt: skip
 
-    def scores(self, Y: Array, orders: Indices, work: SharedKernels) -> Array:
+    def scores(self, Y: Array, orders: Indices) -> Array:
         """The score of every candidate, (C, B), for the targets Y[orders], (B, n, q).
 
         Rows of ``orders`` (B, n) are numbers of rows of Y.
         """
-        check_classes(self.model, Y, orders, self.folds.removed)
+        _check_classes(self.model, Y, orders, self.folds.removed)
         size = 1 + max(i for job in self.jobs for one in job.models for i in one.indices)
         found = np.full((size, len(orders)), np.nan)
-        for outcomes in work(partial(self._of_kernel, Y, orders), self.jobs):
-            for indices, scores in outcomes:
+        calls = (delayed(self._of_kernel)(Y, orders, job) for job in self.jobs)
+        outcomes = Parallel(n_jobs=self.n_jobs, return_as="generator")(calls)
+        for _ in counted(self.jobs, self.verbose, lambda job: job.kernel):
+            for indices, scores in next(outcomes):
                 found[list(indices)] = scores
         lost = np.isnan(found)
         if lost.all(axis=0).any():
@@ -176,19 +173,34 @@ class ScoredCandidates:
             values[[bool(reason) for reason in found.reasons]] = np.nan
         tested = Y[:, self.folds.rows].astype(np.float64)
         u = tested - values.transpose(0, 2, 1, 3)
-        by_split = self.measure(u, tested, self.truth)
+        by_split = self._measure(u, tested, self.truth)
         pooled = by_split[..., 0] if self.how == "pooled" else None
         scores = aggregate(self.how, by_split, np.diff(self.folds.offsets), pooled)
         scores[np.isnan(u).any(axis=(1, 2, 3))] = np.nan
         return scores
 
-    def measure(self, u: Array, Y: Array, truth: Truth) -> Array:
+    def _measure(self, u: Array, Y: Array, truth: Truth) -> Array:
         """Scores of values (..., B, N, q) of rows with targets Y (B, N, q): (..., B, k)."""
         targets = _codes(Y) if is_classifier(self.model) else Y
         truth = Truth(targets, truth.starts, truth.weights)
         return np.asarray(self.sign * self.metric.values(truth, u).mean(axis=-1))
 
-    def predicted(self, winners: Indices, Y: Array, orders: Indices, X_new: Any) -> Array:
+    def winners_on(
+        self, X_new: Any, Y: Array, orders: Indices, train: Indices, test: Indices
+    ) -> Array:
+        """Scores (B,) on test rows, each of the targets Y[orders] by its own best candidate.
+
+        The candidates are those of the rows ``train``; ``X_new`` has the rows ``test``.
+        """
+        _check_classes(self.model, Y, orders, [np.setdiff1d(np.arange(len(Y)), train)])
+        inside = orders[:, train]
+        winners = self.scores(Y, inside).argmax(axis=0)
+        u = self._predicted(winners, Y, inside, self.model._validate_X(X_new, reset=False))
+        tested = Y[orders[:, test]].astype(np.float64)
+        whole = Truth(tested, np.zeros(1, dtype=np.intp), np.ones(test.size))
+        return np.asarray(self._measure(u, tested, whole)[:, 0])
+
+    def _predicted(self, winners: Indices, Y: Array, orders: Indices, X_new: Any) -> Array:
         """Values (B, m, q) of new rows, each target by the fit of its own candidate."""
         found = np.empty((len(orders), X_new.shape[0], Y.shape[1]))
         for job in self.jobs:
@@ -201,7 +213,7 @@ class ScoredCandidates:
                     mine = np.flatnonzero(winners == index)
                     if mine.size:
                         problem = _problem(one, K, job, Y[orders[mine]])
-                        u = _fitted(Scaled(problem, self.folds), lam, K_new)
+                        u = _fitted(problem, lam, K_new)
                         found[mine] = u.reshape(-1, mine.size, Y.shape[1]).transpose(1, 0, 2)
         return found
 
@@ -213,13 +225,13 @@ def _problem(one: CandidateModel, K: Any, job: Job, Y: Array) -> Problem:
     return one.spec.coded_problem(K, columns, ones, definite=job.kernel.definite)
 
 
-def _fitted(scaled: Scaled, lam: float, K_new: Array) -> Array:
+def _fitted(problem: Problem, lam: float, K_new: Array) -> Array:
     """Predictions of new rows by a fit to all rows."""
-    problem = scaled.problem
-    inverse = factored(scaled, problem.ridge(lam))
+    one = np.ones(problem.n, dtype=problem.Y.dtype)
+    inverse = factored(problem, one, problem.ridge(lam))
     values = matmul(K_new, inverse.solve(problem.Y))
     if problem.fit_intercept:
-        w = inverse.apply(np.ones(problem.n, dtype=problem.Y.dtype))
+        w = inverse.apply(one)
         values = values + (w @ problem.Y) / w.sum()
     return np.asarray(values)
 
@@ -229,7 +241,7 @@ def _codes(Y: Array) -> Array:
     return class_codes(Y.reshape(-1, Y.shape[2])).reshape(*Y.shape[:2], 1)
 
 
-def check_classes(model: Any, Y: Array, orders: Indices, removed: Sequence[Indices]) -> None:
+def _check_classes(model: Any, Y: Array, orders: Indices, removed: Sequence[Indices]) -> None:
     """Refuse splits whose training part lacks a class for some permutation."""
     if not is_classifier(model):
         return

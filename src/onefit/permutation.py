@@ -34,7 +34,9 @@ too. If y is constant within every group, no permutation changes it and the p-va
 
 from __future__ import annotations
 
-from copy import deepcopy
+from collections.abc import Iterator
+from copy import copy, deepcopy
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,9 +48,8 @@ from onefit._indexing import n_rows, select_rows, split_rows
 from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.kernels import number_type
-from onefit.many_targets import ScoredCandidates, SharedKernels, check_classes
+from onefit.many_targets import ScoredCandidates
 from onefit.rows.open_rows import is_streamed
-from onefit.scoring import Truth
 from onefit.search.preprocess import is_wrapped
 from onefit.search_cv import KernelSearchCV
 
@@ -142,19 +143,29 @@ def permutation_test(
     _check_search(search, X)
     X, y, groups = indexable(X, y, groups)
     classifier = is_classifier(search.estimator)
+    if isinstance(search.cv, Iterator):
+        search = copy(search)
+        search.cv = list(search.cv)
+    cv = list(cv) if isinstance(cv, Iterator) else cv
     cells = _cells(search.cv, cv, X, y, groups, classifier)
     random = check_random_state(random_state)
     n = n_rows(X)
     orders = np.array([np.arange(n), *(_shuffled(n, cells, random) for _ in range(n_permutations))])
-    work = SharedKernels(n_jobs, verbose)
+    candidates = partial(ScoredCandidates.of, search, n_jobs=n_jobs, verbose=verbose)
     Y = _targets(search.estimator, X, y)
     if cv is None:
-        found = ScoredCandidates.of(search, X, y, groups).scores(Y, orders, work).max(axis=0)
+        found = candidates(X, y, groups).scores(Y, orders).max(axis=0)
     else:
         outer = Folds.draw(cv, X, y, groups, classifier=classifier)
-        found = np.mean(
-            [_nested(search, X, y, groups, Y, orders, *split, work) for split in outer], axis=0
-        )
+
+        def nested(train: Indices, test: Indices) -> Array:
+            """Scores on the test rows of an outer split, (B,), by winners of a search inside."""
+            X_own, y_own = split_rows(search.estimator, X, y, train, train)
+            X_new, _ = split_rows(search.estimator, X, y, test, train)
+            inner = candidates(X_own, y_own, select_rows(groups, train))
+            return inner.winners_on(X_new, Y, orders, train, test)
+
+        found = np.mean([nested(*split) for split in outer], axis=0)
     if not np.isfinite(found).all():
         raise ValueError(
             f"scoring={search.scoring!r} is undefined on a split; use larger test sets, or a "
@@ -250,28 +261,3 @@ def _follows_targets(cv: Any, X: Any, y: Any, groups: Any, classifier: bool) -> 
     orders = np.arange(n), np.arange(n)[::-1], np.random.RandomState(0).permutation(n)
     first, *others = [drawn(order) for order in orders]
     return any(not all(map(np.array_equal, first, other)) for other in others)
-
-
-def _nested(
-    search: Any,
-    X: Any,
-    y: Any,
-    groups: Any,
-    Y: Array,
-    orders: Indices,
-    train: Indices,
-    test: Indices,
-    work: SharedKernels,
-) -> Array:
-    """Scores on the test rows of an outer split, (B,), by the winners of a search inside."""
-    X_own, y_own = split_rows(search.estimator, X, y, train, train)
-    inner = ScoredCandidates.of(search, X_own, y_own, select_rows(groups, train))
-    check_classes(inner.model, Y, orders, [np.setdiff1d(np.arange(len(Y)), train)])
-    winners = inner.scores(Y, orders[:, train], work).argmax(axis=0)
-    X_new, _ = split_rows(search.estimator, X, y, test, train)
-    rows = inner.model._validate_X(X_new, reset=False)
-    u = inner.predicted(winners, Y, orders[:, train], rows)
-    tested = Y[orders[:, test]].astype(np.float64)
-    whole = Truth(tested, np.zeros(1, dtype=np.intp), np.ones(test.size))
-    scores: Array = inner.measure(u, tested, whole)
-    return scores[:, 0]

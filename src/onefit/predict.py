@@ -101,7 +101,8 @@ def heldout_predict(
     if problem is None:
         problem = model._make_problem(rows, Y, s, form)
     held = chosen.prepare(problem, folds).predict(np.array([float(model.lam)]))[0]
-    known = {"targets": y, "sample_weight": sample_weight, **model.spec().coding.decoders}
+    decoders = model.spec().coding.decoders
+    known = {"targets": np.asarray(y), "sample_weight": sample_weight, **decoders}
     return replace(held, seconds=perf_counter() - start, **known)
 
 

@@ -29,13 +29,14 @@ from onefit.tables import WrittenNumbers
 
 Array = NDArray[Any]
 
-__all__ = ["MISSING", "DateEncoder", "TablePreparer", "TextEncoder", "named_alike"]
+__all__ = ["DateEncoder", "TablePreparer", "TextEncoder", "named_alike"]
 
-#: different values up to which a text column is one-hot encoded
+#: different values up to which a text column is one-hot encoded (benchmarks/mixed_tables.py)
 MAX_CATEGORIES = 50
 #: category of a missing text
-MISSING = "(missing)"
+MISSING_TEXT = "(missing)"
 #: columns that n-grams of letters are hashed to, and columns of a text after the projection
+#: (benchmarks/mixed_tables.py)
 HASHED_COLUMNS, TEXT_COLUMNS = 4096, 30
 #: period in days, and size of the two columns that hold a day's place in it; the year starts with
 #: the first of January, the week with Monday (day 4 of 1970)
@@ -158,27 +159,14 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         return np.asarray([str(one).split("__", 1)[-1] for one in names], dtype=object)
 
     @property
-    def number_columns_(self) -> list[Any]:
-        """Names of the columns that were read as numbers."""
-        return self._of_kind("numbers")
-
-    @property
-    def categories_(self) -> dict[Any, set[Any]]:
+    def categories_(self) -> dict[str, set[Any]]:
         """Known values of the one-hot encoded columns, by name."""
-        names = self._of_kind("texts")
-        if not names:
+        places = {name: some for name, _, some in getattr(self.encoder_, "transformers_", ())}
+        if self.reader_ is None or "texts" not in places:
             return {}
+        names = [str(self.reader_.columns_[place]) for place in places["texts"]]
         known = self.encoder_.named_transformers_["texts"].named_steps["spread"].categories_
         return {name: set(some) for name, some in zip(names, known, strict=True)}
-
-    def _of_kind(self, kind: str) -> list[Any]:
-        if self.reader_ is None:
-            return []
-        names = np.asarray([str(one) for one in self.reader_.columns_], dtype=object)
-        for name, _, places in self.encoder_.transformers_:
-            if name == kind:
-                return list(names[places])
-        return []
 
     def describe(self) -> str:
         """A sentence on what is done to the columns."""
@@ -227,7 +215,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         fill = ("fill", SimpleImputer(strategy="median"))
         number = Pipeline([fill, ("scale", StandardScaler())] if self.scale else [fill])
         spread = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-        missing = SimpleImputer(strategy="constant", fill_value=MISSING)
+        missing = SimpleImputer(
+            strategy="constant", fill_value=MISSING_TEXT, keep_empty_features=True
+        )
         text = Pipeline([("fill", missing), ("spread", spread)])
         parts = [
             ("numbers", number, np.flatnonzero(floats)),
@@ -368,7 +358,7 @@ class TextEncoder(_Encoder):
 
 def _texts(X: Any) -> list[str]:
     column = (X.iloc[:, 0] if hasattr(X, "iloc") else np.asarray(X)[:, 0]).tolist()
-    return [one if isinstance(one, str) else MISSING for one in column]
+    return [one if isinstance(one, str) else MISSING_TEXT for one in column]
 
 
 def named_alike(frame: Any) -> Any:

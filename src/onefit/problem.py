@@ -57,7 +57,7 @@ class Problem:
     fit_intercept : bool
     scaling : {"mean", "total"}
     may_overwrite : bool
-        Whether a method may overwrite K, because nobody needs it afterwards.
+        Whether a method may overwrite K.
     definite : bool
         Whether K is the matrix of a positive semidefinite function, but for rounding.
     """
@@ -144,7 +144,7 @@ class Problem:
     def double(self) -> Problem:
         """The problem in double precision: itself, if it is.
 
-        It does not keep itself, which would keep K until the garbage collector comes by.
+        A problem in double precision is not cached in itself: the cycle would keep K in memory.
         """
         return self if self.K.dtype == np.float64 else self._doubled
 

@@ -3,9 +3,9 @@
 In a kernel with a gamma for every column, the weight of a column is its gamma times its
 spread: the variance where gamma multiplies squares (Gaussian), the standard deviation elsewhere.
 Those products, divided by their sum, are the relevance of the columns. It is a statement about one
-sample; how much of it is chance shows when the whole search is repeated without each part of the
-rows in turn. A column with little relevance need not be without use: correlated columns share
-theirs in any proportion, and one with a linear effect needs only a small gamma.
+sample. To see how much of it is chance, the whole search is repeated without each part of the rows
+in turn. A column with little relevance may still be useful: correlated columns share theirs in any
+proportion, and a column with a linear effect needs only a small gamma.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def relevance(
     """
     check_is_fitted(search, "best_params_")
     X, y = indexable(X, y)
-    columns, units = _columns(X), _units(search, X)
+    units = _units(search, X)
     values = _shares(search, units)
     splitter = check_cv(cv, y, classifier=is_classifier(search.estimator))
     groups = fit_params.get("groups")
@@ -126,7 +126,8 @@ def relevance(
     found = Parallel(n_jobs=n_jobs)(
         delayed(_part)(clone(search), units, X, y, rows, fit_params) for rows in parts
     )
-    return Relevance(columns, values, np.array(found))
+    names = [str(name) for name in getattr(X, "columns", range(units.size))]
+    return Relevance(names, values, np.array(found))
 
 
 def _part(search: Any, units: Array, X: Any, y: Any, rows: Array, params: dict[str, Any]) -> Array:
@@ -144,7 +145,12 @@ def _shares(search: Any, units: Array) -> Array:
     if not isinstance(gamma, (int, float, np.ndarray)) or units.size == 0:
         raise ValueError(
             f"relevance needs a search for one gamma per column, but the winner has gamma={gamma!r}"
-            "; search gamma=Interval(..., per_feature=True) with search='gradient'"
+            "; fit KernelGradientSearchCV with gamma=Interval(..., per_feature=True)"
+        )
+    if np.size(gamma) not in (1, units.size):
+        raise ValueError(
+            f"X has {units.size} columns, but the search chose a gamma for {np.size(gamma)}; pass "
+            "the rows that it was fitted to"
         )
     found = np.broadcast_to(gamma, units.size) * units
     return np.asarray(found / found.sum())
@@ -156,8 +162,3 @@ def _units(search: Any, X: Any) -> Array:
     spread = dense.std(axis=0)
     kernel = search.best_params_.get("kernel", search.estimator.kernel)
     return np.asarray(spread**2 if isinstance(named_kernel(kernel), Gaussian) else spread)
-
-
-def _columns(X: Any) -> list[str]:
-    names = getattr(X, "columns", None)
-    return [str(name) for name in (range(X.shape[1]) if names is None else names)]

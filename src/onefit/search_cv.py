@@ -94,14 +94,15 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     criterion : str or object, default="cv"
         The number that ranks the candidates: "cv" is the cross-validated score itself. See
         :mod:`onefit.criteria`.
-    method : {"auto", "refit", "block", "eigen", "influence", "limit", "exact", "race"} or object
+    method : str or object, default="auto"
         How held-out values are computed; "auto" chooses an exact method by the cost model, for each
         kernel. "race" does so too, but from 1,000 rows on it first leaves out candidates that lose
-        on a sample of the rows: see :mod:`onefit.search.race`. For a Pipeline, "all_rows" fits the
-        steps once, to all rows and without the target, which is faster; ``optimism_`` measures the
+        on a sample of the rows: see :mod:`onefit.search.race`. "block", "eigen", "iterative",
+        "exact", "limit", "influence" and "refit" are the methods of :mod:`onefit.heldout`, whose
+        objects have options: ``Influence(order=3)``. For a Pipeline, "all_rows" fits the steps
+        once, to all rows and without the target, which is faster; ``optimism_`` measures the
         effect on the score of the winner. ``AllRows("exact")`` of :mod:`onefit.search.all_rows`
-        also names the method for the transformed rows. Objects of :mod:`onefit.heldout` have
-        options: ``Influence(order=3)``.
+        also names the method for the transformed rows.
     n_iter : int, default=None
         Number of settings of ``param_grid`` to draw at random; None tries all. An interval for
         lam is not drawn: it is searched for each setting of the others.

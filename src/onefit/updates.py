@@ -111,7 +111,7 @@ class UpdatesRows:
         old, X = state.problem, self._validate_X(X, reset=False)
         Y, codes = _targets(self, y, old.Y.dtype)
         check_consistent_length(np.empty((X.shape[0], 1)), Y)
-        s = _weights(sample_weight, X.shape[0], old.s.dtype)
+        s = check_weights(sample_weight, X, least=0).astype(old.s.dtype, copy=False)
         if codes is not None:
             s = s * self.class_weight_[codes].astype(s.dtype)
         Y, s = np.vstack([old.Y, Y]), np.concatenate([old.s, s])
@@ -280,7 +280,7 @@ def _least_squares(
     if solved is None:
         try:
             inverse = linalg.inverse_spd(np.array(K + np.diag(c), order="F"))
-        except linalg.LinAlgError:  # K is singular beyond rounding: a case for the general solver
+        except linalg.LinAlgError:  # K is singular beyond rounding, as the general solver allows
             return None, None
         solved = _corrected(K, c, inverse, right)
         if solved is None:
@@ -355,15 +355,6 @@ def _check_memory(model: Any, Y: Array, s: Array) -> None:
     work = model._workload(Y, s)
     squared = UPDATE_MATRICES * work.itemsize * work.n**2
     plan.check_bytes(work, max(plan.peak_bytes(work, "fit"), work.quadratic * squared), "an update")
-
-
-def _weights(sample_weight: Any, m: int, dtype: Any) -> Array:
-    """Checked weights of new rows, which may be zero or belong to one row."""
-    s = np.ones(m) if sample_weight is None else np.asarray(sample_weight)
-    if s.shape != (m,):
-        raise ValueError(f"sample_weight must have shape ({m},), one for each row, got {s.shape}")
-    # two rows of positive weight are in the model already
-    return check_weights(np.append(s, [1.0, 1.0]), np.empty((m + 2, 1), dtype))[:m]
 
 
 def _targets(model: Any, y: Any, dtype: Any) -> tuple[Array, Array | None]:

@@ -163,6 +163,12 @@ def removal_values(
         for some, missed in _left_out_twice(P, alpha, folds.removed[k], test, sets):
             kept = left[some].any(axis=1)
             scores[k, mine[some][kept]] = score((Y - missed)[kept], Y, left[some][kept])
+    untested = np.flatnonzero(np.isnan(scores).all(axis=0))
+    if untested.size:
+        raise ValueError(
+            f"without the unit of row {everything[untested[0]][0]} no split has test rows; use "
+            "smaller units or more folds"
+        )
     mean = np.nanmean(scores, axis=0)
     value = mean[0] - mean[1:]
     return RowValues(labels, value, np.zeros(value.size), float(mean[0]))

@@ -27,7 +27,7 @@ Array = NDArray[Any]
 
 __all__ = [
     "DATE", "DATES", "MAX_LABELS", "Read", "cells_at", "check_sizes", "date_order", "days",
-    "holds_numbers", "is_date", "is_gap", "odd_cells", "read_as", "read_numbers", "refuse_nested",
+    "holds_numbers", "is_gap", "odd_cells", "read_as", "read_numbers", "refuse_nested",
     "units",
 ]  # fmt: skip
 
@@ -38,19 +38,21 @@ GAP_CODES = frozenset({
     "k.a.", "k. a.", "missing", "(missing)", "unknown", "not available", "not applicable",
     "no data", "empty", "(empty)", "#value!", "#div/0!", "#ref!", "#name?", "#num!", "#null!",
 })  # fmt: skip
-NUMBER = re.compile(r"([$€£¥]?)\s*([+-]?)\s*([$€£¥]?)\s*([\d.,]*\d)\s*([A-Za-zµ°%€£¥/²³]{0,8})")
+WRITTEN_NUMBER = re.compile(
+    r"([$€£¥]?)\s*([+-]?)\s*([$€£¥]?)\s*([\d.,]*\d)\s*([A-Za-zµ°%€£¥/²³]{0,8})"
+)
 #: digits with a decimal point, and with a decimal comma
 POINT = re.compile(r"\d*\.?\d+|\d{1,3}(,\d{3})+(\.\d+)?")
 COMMA = re.compile(r"\d+(,\d+)?|\d{1,3}(\.\d{3})+(,\d+)?")
 PLAIN = re.compile(r"\d*\.?\d+")
-#: beyond these, squares and their sums are not finite, or zero
+#: beyond these sizes, squares and their sums overflow or underflow
 MAX_SIZE, MIN_SIZE = 1e150, 1e-150
 #: at most this share of other words among numbers are mistakes; with more they are all words
-ODD_SHARE = 0.1
+MAX_ODD_SHARE = 0.1
 #: different values up to which numbers may be labels
 MAX_LABELS = 20
 #: cells that a message names
-NAMED_CELLS = 5
+MAX_NAMED_CELLS = 5
 
 MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september",
           "october", "november", "december")  # fmt: skip
@@ -93,13 +95,13 @@ class Read(NamedTuple):
 
 
 def is_gap(text: str) -> bool:
-    """Whether a text is a gap code, should its column hold numbers or dates."""
+    """Whether a text is a gap code, in a column of numbers or dates."""
     return text.strip().lower() in GAP_CODES
 
 
 def _parts(text: str) -> tuple[float, str, str] | None:
     """Sign, digits with their commas and points, and unit; None for anything else."""
-    found = NUMBER.fullmatch(text.strip())
+    found = WRITTEN_NUMBER.fullmatch(text.strip())
     if found is None:
         return None
     before, sign, after, digits, unit = found.groups()
@@ -111,7 +113,7 @@ def _value(digits: str, comma: bool) -> float:
 
 
 def read_numbers(texts: Array) -> Read | None:
-    """The numbers that texts stand for; None if one of them stands for none, or units differ."""
+    """The numbers written as text; None if a text is not a number, or units differ."""
     parts = [_parts(str(one)) for one in texts]
     known = [one for one in parts if one is not None]
     if not known or len(known) < len(parts) or len({unit for *_, unit in known}) > 1:
@@ -126,7 +128,7 @@ def read_numbers(texts: Array) -> Read | None:
 
 
 def read_as(text: str, comma: bool, unit: str) -> float | None:
-    """One number, written as those of a known column; another unit is refused, none is not."""
+    """One number, written as those of a known column; it may have no unit, but no other one."""
     parts = _parts(text)
     if parts is None:
         try:  # 1.5e-3
@@ -134,13 +136,13 @@ def read_as(text: str, comma: bool, unit: str) -> float | None:
         except ValueError:
             return None
     sign, digits, found = parts
-    if (found and unit and found != unit) or not (COMMA if comma else POINT).fullmatch(digits):
+    if (found and found != unit) or not (COMMA if comma else POINT).fullmatch(digits):
         return None
     return sign * _value(digits, comma)
 
 
 def units(texts: Array) -> list[str]:
-    """The units in a column of numbers; none if one of the texts is not a number with a unit."""
+    """The units in a column of numbers; empty if one of the texts is not a number with a unit."""
     found = [_parts(str(one)) for one in texts]
     return [] if None in found else sorted({one[2] for one in found if one is not None})
 
@@ -149,9 +151,9 @@ def units(texts: Array) -> list[str]:
 
 
 def date_order(texts: Array, asked: bool | None, what: str) -> bool | None:
-    """Whether the day comes first in dates that end in the year; None if that is not open.
+    """Whether the day comes first in dates that end in the year; None for other dates.
 
-    ``asked`` counts if the column does not decide it; None refuses such a column.
+    ``asked`` is used if the column does not decide it; None refuses such a column.
     """
     found = []
     for text in texts:
@@ -168,7 +170,7 @@ def date_order(texts: Array, asked: bool | None, what: str) -> bool | None:
             f"{what} holds {with_day!r} and {with_month!r}, with day and month in different "
             "places; write dates in one way, as 2021-03-05, say"
         )
-    if with_day or with_month or found[0]["mark"] == ".":
+    if with_day or with_month or all(one["mark"] == "." for one in found):
         return not with_month
     if asked is None:
         one = next((one for one in found if int(one["day"]) != int(one["month"])), found[0])
@@ -183,7 +185,7 @@ def date_order(texts: Array, asked: bool | None, what: str) -> bool | None:
 
 
 def days(texts: Array, dayfirst: bool | None = None) -> Array:
-    """Days since 1970 of dates, NaN for other texts; ``dayfirst=None`` refuses open orders."""
+    """Days since 1970 of dates, NaN for other texts and, without ``dayfirst``, ambiguous dates."""
     import pandas as pd
 
     if getattr(texts, "dtype", None) is not None and texts.dtype.kind == "M":
@@ -194,11 +196,6 @@ def days(texts: Array, dayfirst: bool | None = None) -> Array:
         moments = pd.to_datetime(iso, format="mixed", utc=True, errors="coerce")
     since = (moments - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
     return np.asarray(since.to_numpy(dtype=float) / 86400.0)
-
-
-def is_date(text: str, dayfirst: bool | None = None) -> bool:
-    """Whether a text is a date; of dates whose order is open, only with ``dayfirst``."""
-    return _iso(text, dayfirst) is not None
 
 
 def _iso(text: str, dayfirst: bool | None) -> str | None:
@@ -232,8 +229,10 @@ def holds_numbers(kind: Any) -> bool:
 
 def cells_at(texts: Array, index: Any, places: Array) -> str:
     """The first of some cells, each with its place, and how many more there are."""
-    first = ", ".join(f"{shown(texts[i])} in {place_of(index, i)}" for i in places[:NAMED_CELLS])
-    more = len(places) - NAMED_CELLS
+    first = ", ".join(
+        f"{shown(texts[i])} in {place_of(index, i)}" for i in places[:MAX_NAMED_CELLS]
+    )
+    more = len(places) - MAX_NAMED_CELLS
     return first if more <= 0 else f"{first} and {more} more"
 
 
@@ -279,6 +278,6 @@ def odd_cells(texts: Array) -> Array:
     dated = np.array([DATE.fullmatch(str(text)) is not None for text in texts], dtype=bool)
     for good in (plain, written | plain, dated):
         odd = np.flatnonzero(~good)
-        if 0 < odd.size <= ODD_SHARE * texts.size:
+        if 0 < odd.size <= MAX_ODD_SHARE * texts.size:
             return odd
     return np.empty(0, dtype=np.intp)

@@ -127,6 +127,12 @@ def test_time_splits_test_later_rows():
     assert any("in order of time" in reason for reason in auto.reasons_)
 
 
+def test_splits_may_come_once(fitted):
+    pairs = list(fitted.heldout_.folds)
+    auto = AutoKernelRegressor(**SMALL | {"cv": iter(pairs)}).fit(TABLE, Y)
+    assert auto.best_score_ == pytest.approx(fitted.best_score_)
+
+
 def test_a_journal_is_resumed(tmp_path, fitted):
     auto = AutoKernelRegressor(**SMALL, journal=tmp_path / "journal")
     first, second = auto.fit(TABLE, Y).best_score_, auto.fit(TABLE, Y).best_score_
@@ -171,6 +177,12 @@ def test_criteria_are_compared(fitted):
     Z = auto.pipeline_.named_steps["prepare"].transform(TABLE)
     again = KernelSearchCV(KernelRegressor(), auto.param_grid, criterion="gcv").fit(Z, Y)
     assert again.best_params_ == best
+
+
+@pytest.mark.parametrize("groups", ["shop", np.zeros(len(Y))], ids=["a name", "one group"])
+def test_groups_are_a_value_per_row(groups):
+    with pytest.raises(ValueError, match=r"must have a value per row.*groups=X"):
+        AutoKernelRegressor().fit(TABLE, Y, groups=groups)
 
 
 def test_time_splits_and_groups_exclude_each_other():

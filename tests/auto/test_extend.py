@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onefit import KernelRegressor, KernelSearchCV
-from onefit.auto.extend import extended_grid, fit_growing, lam_limits, winner_edges
+from onefit.auto.extend import fit_growing
 
 random = np.random.default_rng(0)
 X = random.normal(size=(50, 2))
@@ -18,25 +18,28 @@ def fitted(grid, y=noisy):
     return KernelSearchCV(KernelRegressor(), grid, cv=5).fit(X, y)
 
 
+def grown(grid, y=noisy, rounds=1):
+    """The grid after some rounds, and the notes."""
+    search, turns = KernelSearchCV(KernelRegressor(), grid, cv=5), iter([True] * rounds + [False])
+    notes = fit_growing(search, X, y, {}, may_grow=lambda: next(turns))
+    return search.param_grid, notes
+
+
 def test_ends_are_found_on_the_side_where_they_are():
-    low = fitted({"gamma": [0.3, 1.0, 3.0], "lam": [1e-1, 1.0, 10.0]}, smooth)
-    assert winner_edges(low) == {"gamma": -1, "lam": -1}
-    assert winner_edges(low, ["lam"]) == {"lam": -1}
-    high = fitted({"gamma": [1e-6, 1e-5], "lam": [1e-2]})
-    assert winner_edges(high) == {"gamma": 1}
-    inside = fitted({"gamma": [1e-6, 0.2, 1e4], "lam": [1e-9, 1e-2, 1e3]})
-    assert winner_edges(inside) == {}
-    assert extended_grid(inside) is None
+    (low,), _ = grown({"gamma": [0.3, 1.0, 3.0], "lam": [1e-1, 1.0, 10.0]}, smooth)
+    assert low["gamma"][2:] == [0.3, 1.0, 3.0]
+    assert low["lam"][3:] == [1e-1, 1.0, 10.0]
+    (high,), _ = grown({"gamma": [1e-3, 1e-2], "lam": [1e-2]})
+    assert high["gamma"][:2] == [1e-3, 1e-2]
+    assert high["lam"] == [1e-2]
+    inside = {"gamma": [1e-6, 0.2, 1e4], "lam": [1e-9, 1e-2, 1e3]}
+    assert grown(inside) == (inside, [])
 
 
-def test_new_values_keep_the_spacing_and_the_limits():
-    search = fitted({"gamma": [0.3], "lam": [1e-1, 1.0, 10.0]}, smooth)
-    (grid,) = extended_grid(search)
+def test_new_values_keep_the_spacing():
+    (grid,), _ = grown({"gamma": [0.3], "lam": [1e-1, 1.0, 10.0]}, smooth)
     np.testing.assert_allclose(grid["lam"], 10.0 ** np.arange(-4, 2))
-    (grid,) = extended_grid(search, limits={"lam": (5e-3, 1e2)})
-    np.testing.assert_allclose(grid["lam"], 10.0 ** np.arange(-2, 2))
-    assert extended_grid(search, limits={"lam": (1e-1, 1e2)}) is None
-    assert extended_grid(search, names=["gamma"]) is None
+    assert grid["gamma"] == [0.3]
 
 
 def test_only_the_part_of_the_winner_grows():
@@ -44,7 +47,7 @@ def test_only_the_part_of_the_winner_grows():
         {"kernel": ["linear"], "lam": [10.0, 100.0]},
         {"kernel": ["rbf"], "gamma": [0.3], "lam": [1e-2, 1e-1]},
     ]
-    found = extended_grid(fitted(grid, smooth))
+    found, _ = grown(grid, smooth)
     assert found[0] == grid[0]
     assert len(found[1]["lam"]) == 5
 
@@ -54,7 +57,7 @@ def test_growth_ends_inside_and_equals_a_search_of_the_whole_grid():
     told = fit_growing(search, X, noisy, {})
     assert search.journal is None
     assert any("gamma and lam was extended" in one for one in told)
-    assert winner_edges(search) == {}
+    assert len(told) == 1
     honest = fitted(search.param_grid)
     assert honest.best_params_ == search.best_params_
     np.testing.assert_allclose(
@@ -68,7 +71,6 @@ def test_an_end_that_is_left_is_told():
     told = fit_growing(search, X, noisy, {}, may_grow=lambda: False)
     assert len(told) == 2
     assert "the best gamma (3) is the smallest that was tried" in told[0]
-    assert fit_growing(search, X, noisy, {}, names=()) == []
 
 
 def test_growth_keeps_what_a_journal_holds(tmp_path):
@@ -82,12 +84,11 @@ def test_growth_keeps_what_a_journal_holds(tmp_path):
 
 @pytest.mark.parametrize("scaling", ["mean", "total"])
 def test_lams_end_where_rounding_begins(scaling):
-    search = KernelSearchCV(
-        KernelRegressor(kernel="linear", scaling=scaling), {"lam": [1.0, 10.0]}, cv=5
-    ).fit(X, X[:, 0])
-    low, high = lam_limits(search, X)
-    size = np.mean(np.sum(X**2, axis=1)) * (50 if scaling == "total" else 1)
-    assert 1.0 <= low / (np.finfo(float).eps * size) <= 100.0
-    assert high > size
+    """With mean scaling, eps times the mean of K(x, x) is lost; n times that with total scaling."""
+    rounding = np.finfo(float).eps * np.mean(np.sum(X**2, axis=1))
+    rounding *= 50 if scaling == "total" else 1
+    model = KernelRegressor(kernel="linear", scaling=scaling)
+    grid = {"lam": [1e3 * rounding, 1e4 * rounding]}
+    search = KernelSearchCV(model, grid, cv=5, scoring="neg_mean_squared_error")
     fit_growing(search, X, X[:, 0], {})
-    assert min(search.param_grid[0]["lam"]) >= low
+    assert min(search.param_grid[0]["lam"]) == pytest.approx(1e2 * rounding)

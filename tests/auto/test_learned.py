@@ -1,7 +1,10 @@
 """Candidates with a learned metric or learned scales, against refits of everything."""
 
+import json
+
 import numpy as np
 import pytest
+from command_line import onefit
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
@@ -138,3 +141,44 @@ def test_select_on_many_rows():
     assert auto.relevance().order[:2].tolist() in ([0, 1], [1, 0])
     with pytest.raises(ValueError, match="name kernels"):
         auto.compare_criteria("gcv")
+
+
+def test_intervals_and_saved_models_learn_again(monkeypatch, tmp_path):
+    """Intervals hold new targets, and a saved pipeline has all steps."""
+    skops_io = pytest.importorskip("skops.io")
+    assert skops_io is not None
+    from onefit.cli.model import load_model, save_model
+
+    monkeypatch.setattr("onefit.auto.planning.MAX_DEFAULT_ROWS", 100)
+    X, y = ridge_of_two_columns(300)
+    auto = AutoKernelRegressor(cv=3, stack=False).fit(X[:150], y[:150])
+    assert list(auto.pipeline_.named_steps) == ["prepare", "rows", "model"]
+    found = auto.predict_interval(X[150:])
+    inside = (found.lower <= y[150:]) & (y[150:] <= found.upper)
+    assert 0.8 < inside.mean() < 1.0
+    save_model(auto, tmp_path / "model.skops", "y")
+    model = load_model(tmp_path / "model.skops")
+    expected = auto.predict(X[150:])
+    np.testing.assert_allclose(model.pipeline.predict(X[150:]), expected, rtol=1e-9)
+    rows = model.preparer.read(X[150:])
+    np.testing.assert_allclose(model.estimator.predict(model.encode(rows)), expected, rtol=1e-9)
+    again = model.interval(rows, 0.1)
+    np.testing.assert_allclose(again.lower, found.lower, rtol=1e-6)
+    np.testing.assert_allclose(again.upper, found.upper, rtol=1e-6)
+
+
+def test_the_command_line_shows_them(monkeypatch, tmp_path):
+    pytest.importorskip("rich")
+    monkeypatch.setattr("onefit.auto.planning.MAX_DEFAULT_ROWS", 100)
+    X, y = ridge_of_two_columns(120, d=4)
+    table = np.column_stack([X, y])
+    np.savetxt(tmp_path / "rows.csv", table, delimiter=",", header="a,b,c,d,y", comments="")
+    files = ("--report", tmp_path / "report.html", "--model", tmp_path / "model.skops")
+    select = ("select", tmp_path / "rows.csv", "--target", "y", "--cv", 3, "--no-stack")
+    done = onefit(*select, *files)
+    assert done.exit_code == 0, done.stderr
+    assert "learned in each training part" in " ".join(done.stdout.split())
+    found = json.loads(onefit(*select, "--format", "json").stdout)
+    assert {"gamma", "lam", "rows"} <= set(found["best"]["params"])
+    done = onefit("predict", tmp_path / "model.skops", tmp_path / "rows.csv")
+    assert done.stdout.startswith("prediction,lower,upper,novelty,unfamiliar\n"), done.stderr

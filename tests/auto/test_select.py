@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import onefit
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -145,7 +146,7 @@ def test_outliers_are_answered_near_the_bandwidth_of_the_squared_loss(robust):
 
 
 def test_a_long_search_with_hubers_loss_needs_a_longer_limit(monkeypatch):
-    monkeypatch.setattr("onefit.auto.outliers.MAX_SECONDS", 0.0)
+    monkeypatch.setattr("onefit.auto.outliers.MAX_HUBER_SECONDS", 0.0)
     given = {"cv": 3, "kernels": "rbf", "random_state": 0}
     left_out = select(X, SPOILT, **given)
     assert left_out.best_estimator_.loss == "squared"
@@ -164,6 +165,10 @@ def test_one_outlier_in_a_hundred_does_not():
     assert "criterion" not in search.cv_results_
     t[1:3] -= 20.0
     assert "criterion" in select(Z, t, cv=3, random_state=0).cv_results_
+    # rows of weight zero do not count
+    weight = np.ones(100)
+    weight[:3] = 0.0
+    assert "criterion" not in select(Z, t, cv=3, sample_weight=weight).cv_results_
 
 
 def test_the_metric_is_that_of_the_task_whatever_the_sample():
@@ -188,6 +193,14 @@ def test_groups_stay_together(target):
     for train, test in search.heldout_.folds:
         assert not set(GROUPS[train]) & set(GROUPS[test])
     assert select(X, target, groups=GROUPS, cv=LeaveOneGroupOut()).n_splits_ == 10
+
+
+@pytest.mark.parametrize("loss", ["huber", "epsilon_insensitive"])
+def test_targets_of_different_sizes_have_widths_that_suit_each(loss):
+    sizes, one = np.array([1.0, 1e4]), X[:30, :1] + 0.1 * y[:30, None]
+    found = select(X[:30], one * sizes, loss=loss, kernels="linear", cv=3)
+    errors = np.abs(found.heldout_.predictions / sizes - one).mean(axis=0)
+    assert errors.max() < 0.5 * np.abs(one - one.mean()).mean()
 
 
 def test_groups_stay_together_with_outliers(robust):
@@ -244,16 +257,13 @@ def mixed():
 @pytest.mark.filterwarnings("ignore:column:UserWarning")
 @pytest.mark.parametrize("target", ["price", "kind"])
 def test_equals_the_command_line(mixed, tmp_path, target):
-    from typer.testing import CliRunner
-
-    from onefit.cli.app import app
     from onefit.cli.model import load_model
 
     data, model = tmp_path / "data.csv", tmp_path / "m.skops"
     mixed.to_csv(data, index=False)
     other = "kind" if target == "price" else "price"
     words = ["select", data, "--target", target, "--drop", other, "--cv", 3, "--model", model]
-    done = CliRunner().invoke(app, [*map(str, words), "--format", "json"])
+    done = onefit(*words, "--format", "json")
     assert done.exit_code == 0, done.stderr
     summary = json.loads(done.stdout)
     X, y = mixed.drop(columns=["price", "kind"]), mixed[target]
@@ -288,6 +298,11 @@ def test_the_result_reads_and_predicts():
         (X, y[:-1], {}, "X has 60 rows and y has 59"),
         (X, np.where(np.arange(n) == 7, np.nan, y), {}, "y holds nan in row 7"),
         (X, np.array(["a"] * 59 + ["b"]), {}, "class 'b' .* has one row only"),
+        (X, np.where(labels == "yes", labels, None), {}, "y holds None in row"),
+        (X, pd.date_range("2020-01-01", periods=n), {}, "dates or times"),
+        (X, y, {"groups": np.arange(5)}, r"groups has shape \(5,\), expected \(60,\)"),
+        (X, y, {"groups": [None, *range(n - 1)]}, "rows without a group"),
+        (X, y, {"sample_weight": 2.0}, r"sample_weight has shape \(\), expected \(60,\)"),
         (X, np.eye(n, 3, dtype=int), {}, "call select for each column"),
         (X, np.empty((n, 0)), {}, "y must have shape"),
         (X[:3], y[:3], {}, "3"),

@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import onefit
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification, make_friedman1
 from sklearn.feature_selection import SelectKBest
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
-from typer.testing import CliRunner
 
 from onefit import (
     AutoKernelClassifier,
@@ -18,7 +18,6 @@ from onefit import (
     KernelSearchCV,
     select,
 )
-from onefit.cli.app import app
 from onefit.cli.model import load_model, save_model
 from onefit.estimators.stacked import StackedClassifier, StackedRegressor
 from onefit.evidence_scales import EvidenceScales
@@ -177,7 +176,9 @@ def test_regressor_says_what_it_averages(data, tmp_path):
     again = clone(auto).fit(X, y)
     assert np.array_equal(again.predict(X), auto.predict(X))
     auto.report(tmp_path / "report.html")
-    assert "tack: average of" in (tmp_path / "report.html").read_text()
+    page = (tmp_path / "report.html").read_text()
+    assert "tack: average of" in page
+    assert "chosen</dt><dd>average of" in page
     found = auto.predict_interval(X, alpha=0.2)
     residuals = np.sort(np.abs(auto.heldout_.predictions - y))
     half = residuals[int(np.ceil(0.8 * 91)) - 1]
@@ -290,10 +291,10 @@ def test_command_line(data, tmp_path):
     pd.DataFrame(X, columns=list("abcdef")).assign(y=y).to_csv(tmp_path / "rows.csv", index=False)
     rows, model = str(tmp_path / "rows.csv"), str(tmp_path / "model.skops")
     given = ["select", rows, "--target", "y", "--stack", "--kernels", "rbf", "--model", model]
-    found = CliRunner().invoke(app, given)
+    found = onefit(*given)
     assert found.exit_code == 0, found.output
     assert "average of" in found.output
-    found = CliRunner().invoke(app, ["predict", model, rows])
+    found = onefit("predict", model, rows)
     assert found.exit_code == 0, found.output
     assert "lower" in found.output
 

@@ -12,10 +12,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from command_line import onefit as run_onefit
 
 import onefit as package
-from onefit.cli.app import app
 
 #: a terminal's Ctrl-C arrives as it does here, whatever the parent process ignores
 PROGRAM = (
@@ -48,10 +47,7 @@ def csv(frame, tmp_path):
 def onefit():
     """Call the command line; the result has exit_code, stdout and stderr."""
 
-    def call(*arguments: object):
-        return CliRunner().invoke(app, [str(one) for one in arguments])
-
-    return call
+    return run_onefit
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from sklearn.model_selection import KFold
 
 from onefit import AutoKernelRegressor, KernelRegressor, heldout_predict
 from onefit.cli.model import load_model
-from onefit.tables import read_table
+from onefit.tables import Roles, read_table
 
 SMALL = ("--kernels", "rbf", "--cv", 4)
 
@@ -41,7 +41,7 @@ def test_the_error_is_that_of_honest_refits(onefit, csv, tmp_path):
     columns = ("--target", "price", "--drop", "kind", "--format", "json", "--model", model)
     done = onefit("select", csv, *columns, *SMALL, "--scoring", "rmse")
     found = json.loads(done.stdout)
-    table = read_table(csv, "price", drop=("kind",))
+    table = read_table(csv, Roles("price", ("kind",)))
     Z = load_model(model).preparer.transform(table.X)
     cv = KFold(4, shuffle=True, random_state=0)
     estimator = KernelRegressor(**found["best"]["params"])
@@ -202,7 +202,7 @@ def test_decimal_commas_are_numbers(onefit, frame, tmp_path):
     model = tmp_path / "m.skops"
     found = json.loads(onefit("select", path, *arguments, "--model", model).stdout)
     assert found["task"] == "regression"
-    table = read_table(path, "price")
+    table = read_table(path, Roles("price"))
     np.testing.assert_allclose(table.X, plain[["size", "age"]], rtol=1e-12)
     np.testing.assert_allclose(table.y, plain["price"], rtol=1e-12)
     assert onefit("predict", model, path).exit_code == 0
@@ -212,7 +212,7 @@ def test_question_marks_and_blanks_around_names(tmp_path):
     path = tmp_path / "data.csv"
     lines = "\n".join(f"{'?' if i == 3 else i % 7}, {i}" for i in range(30))
     path.write_text(f"\ufeffa , t \n{lines}\n", encoding="utf-8")
-    table = read_table(path, "t")
+    table = read_table(path, Roles("t"))
     assert list(table.X.columns) == ["a"]
     assert table.X["a"].dtype == float
     assert np.flatnonzero(table.X["a"].isna()).tolist() == [3]
@@ -224,7 +224,7 @@ def test_parquet_with_decimals_categories_and_an_index(frame, tmp_path):
     data["cost"] = [Decimal(i) / 4 for i in range(len(data))]
     data.index = [f"row {i}" for i in range(len(data))]
     data.to_parquet(path)
-    table = read_table(path, "price")
+    table = read_table(path, Roles("price"))
     assert table.X["cost"].tolist() == [i / 4 for i in range(len(data))]
     assert table.X["colour"].dtype == "category"
 

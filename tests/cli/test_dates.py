@@ -69,6 +69,12 @@ def test_orders_that_disagree_are_refused():
 
 
 @pytest.mark.filterwarnings("ignore:column:UserWarning")
+@pytest.mark.parametrize("texts", [["05.01.2021", "06/02/2021"], ["06/02/2021", "05.01.2021"]])
+def test_points_in_some_dates_do_not_decide_for_the_others(texts):
+    with pytest.raises(DataError, match="set dayfirst to say which"):
+        read(texts)
+
+
 def test_the_order_may_be_said_or_known():
     early, late = read(["01/02/2021"], asked=False), read(["01/02/2021"], asked=True)
     assert (early[0], late[0]) == (18629.0, 18659.0)  # 2 January and 1 February

@@ -57,7 +57,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("module", ["typer", "numpy", "numpy.linalg", "sklearn.base", "pandas"])
+@pytest.mark.parametrize("module", ["argparse", "numpy", "numpy.linalg", "sklearn.base", "pandas"])
 def test_interrupted_while_modules_are_imported(module, tmp_path):
     csv = tmp_path / "data.csv"
     csv.write_text("a,t\n1,2\n2,3\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+import os
 import subprocess
 import sys
 
@@ -20,7 +21,7 @@ from onefit.cli.errors import BAD_DATA, TOO_LARGE
 from onefit.config import config_context
 from onefit.files import READ_BYTES
 from onefit.prepare import TablePreparer
-from onefit.tables import read_features, read_table
+from onefit.tables import Roles, read_features, read_table
 
 SMALL = ("--kernels", "linear", "--cv", 3)
 LONG = "x" * 5_000_000
@@ -38,13 +39,14 @@ def bomb(folder, name: str, head: bytes, piece: bytes, times: int):
     return path
 
 
+#: with this folder's parent, where the helper is
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 PROBE = """
 import json, resource, sys, pandas, onefit.cli.select
-from typer.testing import CliRunner
-from onefit.cli.app import app
+from command_line import onefit
 before, outcome = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, {}
 for name, command in json.loads(sys.argv[1]).items():
-    done = CliRunner().invoke(app, command)
+    done = onefit(*command)
     taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     outcome[name] = done.exit_code, 1024 * taken, done.stderr.strip()
 print(json.dumps(outcome))
@@ -68,7 +70,7 @@ def outcome(tmp_path_factory):
         assert path.stat().st_size < 250_000
         commands[name] = ["select", str(path)] + ([] if "libsvm" in name else ["--target", "b"])
     program = [sys.executable, "-c", PROBE, json.dumps(commands)]
-    done = subprocess.run(program, capture_output=True, text=True)
+    done = subprocess.run(program, capture_output=True, text=True, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -129,7 +131,7 @@ def test_a_column_beyond_the_memory_is_refused(onefit, tmp_path):
 
 def test_a_large_packed_file_is_read(tmp_path):
     path = bomb(tmp_path, "data.csv.gz", b"a,b\n", b"1,2\n2,3\n" * 100_000, 5)
-    table = read_table(path, "b")
+    table = read_table(path, Roles("b"))
     assert table.X.shape == (1_000_000, 1)
     assert table.y.sum() == 2_500_000
 
@@ -150,7 +152,7 @@ def test_rows_have_their_lines_whatever_the_file_is_read_in(tmp_path, before, la
         lines = [*begin, *parts, *tail]
         path.write_bytes(end.join(lines))
         counts.append([])
-        table = read_table(path, "c", check_rows=counts[-1].append)
+        table = read_table(path, Roles("c"), check_rows=counts[-1].append)
         rows = [i + 1 for i, one in enumerate(lines) if one and i and one != b"4,,5"]
         assert table.X.index.tolist() == rows
     # quotes may hold ends of lines; empty lines are counted
@@ -162,7 +164,7 @@ def test_a_file_of_blank_lines_is_empty(tmp_path):
     for text in (b"\n\n\n", b""):
         (tmp_path / "data.csv").write_bytes(text)
         with pytest.raises(DataError, match="is empty"):
-            read_table(tmp_path / "data.csv", "a")
+            read_table(tmp_path / "data.csv", Roles("a"))
 
 
 # --------------------------------------------------------------------------- columns
@@ -190,7 +192,7 @@ def test_no_step_looks_at_the_columns_one_by_one(wide, monkeypatch):
     monkeypatch.setattr(
         pd.DataFrame, "__getitem__", lambda self, key: looks.append(key) or look(self, key)
     )
-    table = read_table(path, "t")
+    table = read_table(path, Roles("t"))
     preparer = TablePreparer()
     preparer.fit_transform(table.X)
     preparer.transform(read_features(path, list(table.X.columns))[0])
@@ -205,7 +207,7 @@ def test_no_step_looks_at_the_columns_one_by_one(wide, monkeypatch):
 
 def test_a_wide_table_is_what_it_was(wide):
     path, frame = wide
-    table = read_table(path, "t")
+    table = read_table(path, Roles("t"))
     preparer = TablePreparer()
     X = preparer.fit_rows(table.X)[0]
     assert list(X.columns) == list(frame.columns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 
 import pytest
+from command_line import onefit as run_onefit
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -30,14 +31,10 @@ OTHERS = {
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory, frame):
     """A model that is one, and data for it."""
-    from typer.testing import CliRunner
-
-    from onefit.cli.app import app
-
     folder = tmp_path_factory.mktemp("model")
     frame.to_csv(folder / "data.csv", index=False)
     select = ("select", folder / "data.csv", "--target", "price", "--drop", "kind", *SMALL)
-    done = CliRunner().invoke(app, [*map(str, select), "--model", str(folder / "m.skops")])
+    done = run_onefit(*select, "--model", folder / "m.skops")
     assert done.exit_code == 0, done.stderr
     return folder
 

@@ -10,12 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.model_selection import TimeSeriesSplit
-from typer.main import get_command
-from typer.testing import CliRunner
 
 import onefit as onefit_package
 from onefit.cli import options
-from onefit.cli.app import app
 from onefit.cli.errors import BAD_DATA, USAGE
 from onefit.cli.model import load_model
 from onefit.tables import Roles, read_table
@@ -35,20 +32,43 @@ def test_help_lists_what_there_is():
         return set(text.replace(";", ",").replace(" for quantities", "").replace(
             " for classes", "").replace(" ", "").split(","))  # fmt: skip
 
-    assert words(options.LOSSES) == set(LOSSES)
+    assert words(options.LOSS_NAMES) == set(LOSSES)
     doubles = {"gaussian", "laplace", "polynomial", "precomputed"}
-    assert words(options.KERNELS) == set(KERNELS) - doubles
+    assert words(options.KERNEL_NAMES) == set(KERNELS) - doubles
 
 
 @pytest.mark.parametrize("name", ["select", "explain"])
 def test_there_are_few_options_and_they_are_those_of_python(name):
-    command = get_command(app).commands[name]
-    options = {one.name for one in command.params} - {"data"}
-    assert len(options) <= 20
+    given = options.make_parser().parse_args([name, "rows.csv"])
+    known = set(vars(given)) - {"data", "command", "traceback"}
+    assert len(known) <= 20
     python = set(inspect.signature(onefit_package.AutoKernelClassifier).parameters)
     python |= set(inspect.signature(onefit_package.select).parameters)
-    of_files = {"target", "drop", "time", "dayfirst", "report", "model", "format_"}
-    assert options - of_files <= python
+    of_files = {"target", "drop", "time", "dayfirst", "report", "model", "format"}
+    assert known - of_files <= python
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["select", "a.csv", "--tagret", "y"], "argument --tagret; did you mean '--target'?"),
+        (["slect", "a.csv"], "invalid choice: 'slect'"),
+        (["predict", "m.skops", "a.csv", "--level", "2"], "2 is not between 0 and 0.999"),
+        (["select", "a.csv", "--format", "xml"], "invalid choice: 'xml'"),
+        (["select"], "required: data"),
+    ],
+)
+def test_wrong_usage(onefit, words, message):
+    done = onefit(*words)
+    assert (done.exit_code, done.stdout) == (USAGE, "")
+    assert message in done.stderr
+
+
+def test_help(onefit):
+    assert (onefit("--help").exit_code, onefit().exit_code) == (0, USAGE)
+    for command in ("select", "explain", "predict", "demo"):
+        assert command in onefit().stdout
+        assert onefit(command, "--help").stdout.startswith(f"usage: onefit {command} [options]")
 
 
 def test_version(onefit):
@@ -189,7 +209,7 @@ def test_groups_weights_and_time(onefit, rows):
     assert (done.exit_code, done.stderr) == (0, "")
     found = json.loads(done.stdout)
     assert any("each of the 8 groups" in one for one in found["reasons"])
-    table = read_table(rows, "price", drop=("day",), roles=Roles("who", "w"))
+    table = read_table(rows, Roles("price", ("day",), "who", "w"))
     same = onefit_select(table)
     assert found["best"]["params"] == pytest.approx(same.best_params_)
     assert found["best"]["score"] == pytest.approx(same.best_score_)
@@ -209,7 +229,7 @@ def onefit_select(table):
 
 
 def test_time_splits_are_ordered(onefit, rows):
-    table = read_table(rows, "price", drop=("who", "w"), roles=Roles(time="day"))
+    table = read_table(rows, Roles("price", ("who", "w"), time="day"))
     raw = pd.read_csv(rows).sort_values("day")
     np.testing.assert_allclose(table.y, raw["price"])
     drops = ("--drop", "who", "--drop", "w")
@@ -231,9 +251,9 @@ def test_kernels_are_separated_by_commas(onefit, csv):
     assert (done.exit_code, "did you mean 'poly'?" in done.stderr) == (USAGE, True)
 
 
-def test_standard_input(csv):
-    words = ["select", "-", "--target", "price", "--drop", "kind", *map(str, LINEAR)]
-    done = CliRunner().invoke(app, words, input=csv.read_bytes())
+def test_standard_input(onefit, csv):
+    words = ("select", "-", "--target", "price", "--drop", "kind", *LINEAR)
+    done = onefit(*words, stdin=csv.read_bytes())
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["data"]["rows"] == 80
 

@@ -15,6 +15,7 @@ from rows_everywhere import damage
 from onefit import select
 from onefit.cli.errors import INTERRUPTED, OTHER_JOURNAL
 from onefit.rows import HashKFold
+from onefit.rows.sample import row_hash
 
 #: columns that predictions end with
 NOTES = ("novelty", "unfamiliar")
@@ -121,6 +122,19 @@ def test_rows_without_a_target_are_left_out(
     gaps.assign(**{target: None}).astype({target: rows[target].dtype}).to_parquet(whole)
     result = onefit("select", whole, *common)
     assert (result.exit_code, "no value in any row" in result.stderr) == (3, True)
+
+
+def test_a_label_may_be_once_in_the_sample(
+    onefit: Any, rows: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onefit.cli.streamed.FRAME_SAMPLE_ROWS", 100)
+    order = np.argsort(row_hash(0, np.arange(len(rows))))
+    kind = rows["kind"].copy()
+    kind.iloc[order[99:130]] = "rare"
+    rows.assign(kind=kind).to_parquet(tmp_path / "rows.parquet")
+    select = ("select", tmp_path / "rows.parquet", "--target", "kind", "--drop", "price", *FEW)
+    found = selected(onefit(*select, "--format", "json"))
+    assert set(found["best"]["shares"]) == {"cheap", "dear", "rare"}
 
 
 def test_streamed_rows_have_a_report(onefit: Any, folder: Path, tmp_path: Path) -> None:

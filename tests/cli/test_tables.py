@@ -93,6 +93,7 @@ def test_the_decimal_comma_is_remembered():
     [
         ("cost", "€ 100", r"'€ 100' in row 1, but the model was made with numbers in '\$'"),
         ("cost", "a lot", r"'a lot' in row 1"),
+        ("size", "12%", r"'12%' in row 1, but the model was made with numbers there"),
         ("size", "large", r"'large' in row 1, but the model was made with numbers"),
         ("day", "soon", r"'soon' in row 1, but the model was made with dates with the day first"),
         ("day", "02/25/2021", r"'02/25/2021' in row 1"),
@@ -104,6 +105,24 @@ def test_cells_that_cannot_be_read_are_named(column, value, words):
     frame.loc[1, column] = value
     with pytest.raises(DataError, match=f"column '{column}' holds {words}"):
         pipeline.predict(frame)
+
+
+def test_a_column_without_any_value_is_one_category():
+    table = pd.DataFrame({"a": np.arange(12.0), "b": [None] * 12})
+    assert TablePreparer().fit(table).transform(table.assign(b="new"))[:, 1].tolist() == [0.0] * 12
+
+
+def test_new_numbers_without_the_unit_are_noted():
+    reader = WrittenNumbers().fit(pd.DataFrame({"share": ["12%", "7%", "30%"]}))
+    with pytest.warns(UserWarning, match="'share' has no unit, and is read as numbers in '%'"):
+        found = reader.transform(pd.DataFrame({"share": [0.12, 0.3]}))
+    assert found["share"].tolist() == [0.12, 0.3]
+
+
+def test_gaps_among_truth_values_of_new_rows_are_gaps():
+    reader = WrittenNumbers().fit(pd.DataFrame({"new": [True, False, True]}))
+    found = reader.transform(pd.DataFrame({"new": [False, None, True]}))["new"]
+    np.testing.assert_array_equal(found, [0.0, np.nan, 1.0])
 
 
 def test_missing_columns_are_named():

@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import onefit as run_onefit
 from sklearn.datasets import dump_svmlight_file
 
 from onefit import select
@@ -19,17 +20,11 @@ SMALL = ("--kernels", "rbf", "--cv", 3)
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, frame):
     """Models of an amount and of a class."""
-    from typer.testing import CliRunner
-
-    from onefit.cli.app import app
-
     folder = tmp_path_factory.mktemp("model")
     frame.to_csv(folder / "data.csv", index=False)
     for target, other in (("price", "kind"), ("kind", "price")):
         call = ("select", folder / "data.csv", "--target", target, "--drop", other, *SMALL)
-        done = CliRunner().invoke(
-            app, [*map(str, call), "--model", str(folder / f"{target}.skops")]
-        )
+        done = run_onefit(*call, "--model", folder / f"{target}.skops")
         assert done.exit_code == 0, done.stderr
     return folder
 
@@ -128,6 +123,14 @@ def test_the_same_in_python(frame, rows):
     assert set(odd.notes) == {"far from the training rows; unseen colour 'mauve'"}
     assert len(odd.summary) == 2
     assert "the first is row 0" in odd.summary[1]
+
+
+def test_gaps_in_a_text_of_many_values(frame):
+    """Such a text is neither a number nor one-hot encoded."""
+    X = frame[["size", "age"]].assign(name=[f"name {i} {i % 7}" for i in range(len(frame))])
+    found = select(X, frame["price"], kernels="rbf", cv=3)
+    odd = found.unfamiliar(X[:3].assign(name=["name 1", None, "name 3"]))
+    assert odd.notes.tolist() == ["", "empty name", ""]
 
 
 CELLS = {

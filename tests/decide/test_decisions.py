@@ -41,6 +41,11 @@ def search():
     return searched()
 
 
+def test_a_metric_of_one_class_asks_for_its_name(search):
+    with pytest.raises(ValueError, match=r"'no', 'yes'.*make_scorer\(f1_score, pos_label='yes'"):
+        search.tune_threshold("f1")
+
+
 COST = make_scorer(lambda a, b: -(5 * ((a == "yes") & (b == "no")) + (b == "yes")).sum())
 
 

@@ -153,3 +153,9 @@ def test_an_answer_is_at_most_two_clicks_from_the_landing_page(answer):
     first = {link for link in links("index.md") if "/" not in link}  # written, not built
     second = {link for one in first for link in links(one.partition("#")[0])}
     assert answer in first | second
+
+
+def test_pages_of_results_have_different_titles():
+    pages = (DOCS.parent / "benchmarks" / "results").glob("*.md")
+    titles = [page.read_text(encoding="utf-8").partition("\n")[0] for page in pages]
+    assert len(set(titles)) == len(titles)

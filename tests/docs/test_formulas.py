@@ -18,7 +18,7 @@ MISPRINT = re.compile(r"^\| (JMLR|ICML|ECML|2016)\b", re.MULTILINE)
 
 def path_of(name: str) -> Path:
     first = name.partition("/")[0]
-    return ROOT / name if first in ("benchmarks", "tests") else ROOT / "src" / "onefit" / name
+    return (ROOT if first in ("benchmarks", "papers", "tests") else ROOT / "src" / "onefit") / name
 
 
 @cache

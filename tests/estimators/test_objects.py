@@ -249,8 +249,9 @@ def test_other_names_of_the_penalty_are_converted(name, words):
 def test_plain_words_for_labels_and_scores():
     X, y = sample("classification")
     names = np.where(y > 0, "yes", "no")
-    with pytest.raises(ValueError, match=r"f1_score asks .*'no', 'yes'.*pos_label='yes'"):
-        KernelSearchCV(KernelClassifier(), {"lam": [0.1]}, scoring="f1").fit(X, names)
+    for labels in (names, names.astype(object)):
+        with pytest.raises(ValueError, match=r"f1_score asks .*'no', 'yes'.*pos_label='yes'"):
+            KernelSearchCV(KernelClassifier(), {"lam": [0.1]}, scoring="f1").fit(X, labels)
     search = KernelSearchCV(KernelClassifier("log"), {"lam": [0.1]}, scoring="neg_brier_score")
     with pytest.raises(ValueError, match=r"brier.*make_scorer\((.*)\) with") as raised:
         search.fit(X, names)

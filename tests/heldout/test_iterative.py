@@ -7,11 +7,11 @@ import pytest
 from heldout._twins import FORMS, gaussian, make_problem, predict, splits
 from hypothesis import given
 from hypothesis import strategies as st
-from registries import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, SCALINGS, cases
+from registries import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, SCALINGS, cases, sample
 from sklearn.model_selection import KFold
 
 from onefit.folds import Folds, leave_one_out
-from onefit.heldout import Eigen, Iterative, Refit, iterative
+from onefit.heldout import Block, Eigen, Iterative, Refit, iterative
 from onefit.inverse.low_rank import LowRank
 from onefit.kernels import Gaussian
 from onefit.losses import Huber, Quantile, SmoothedHinge, Squared
@@ -223,3 +223,15 @@ def test_lambdas_that_a_factor_serves_better():
         assert (path.steps[:-1] == 0).all()
         for i, lam in enumerate(lams):
             assert_within_bounds(path[i], predict(Refit(), problem, folds, lam), problem, np.inf)
+
+
+def test_a_lambda_whose_factor_fails_is_iterated():
+    X, y = sample("regression", 300, d=2)
+    K, Y = (1e4 * X @ X.T).astype(np.float32), y[:, None].astype(np.float32)
+    problem = Problem(K, Y, np.ones(300, np.float32), Squared(), scaling="total")
+    folds = Folds.draw(KFold(3), X)
+    failed = Block().prepare(problem, folds).predict(np.array([1e-3]))
+    assert "singular" in failed.reasons[0]
+    found = predict(Iterative(factor=True), problem, folds, 1e-3)
+    expected = predict(Refit(), problem, folds, 1e-3)
+    assert (np.abs(found.values - expected.values).max() <= found.error + expected.error).all()

@@ -18,7 +18,7 @@ from heldout._twins import (
 )
 
 from onefit.columns.fit import fit
-from onefit.folds import Folds
+from onefit.folds import Folds, leave_one_out
 from onefit.heldout import Influence, Limit, Refit
 from onefit.losses import (
     EpsilonQuadratic,
@@ -269,6 +269,15 @@ def test_the_tail_divides_the_last_term_by_one_less_its_leverage(loss, task, fit
     expected = first + (second - first) / (1.0 - np.diagonal(H))
     found = np.concatenate(series(problem, loo, lam, 2, tail=True))
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", [Squared(), Huber(0.3)], ids=repr)
+def test_the_tail_is_that_of_the_row_left_out_beside_rows_of_weight_zero(loss):
+    whole = make_problem(loss, "regression", N, weight="zeros")
+    rows = whole.positive
+    found = predict(Influence(2, tail=True), whole, splits(N)["loo"], 0.02)
+    expected = predict(Influence(2, tail=True), whole.take(rows), leave_one_out(rows.size), 0.02)
+    np.testing.assert_allclose(found.predictions[rows], expected.predictions, atol=1e-12)
 
 
 def test_the_tail_helps():

@@ -15,7 +15,7 @@ from onefit.gram import as_gram
 from onefit.heldout.refit import refit_fold
 from onefit.losses import Huber, Logistic, SmoothedHinge, Squared
 from onefit.problem import Problem
-from onefit.proof.certificate import Candidates
+from onefit.proof.certificate import ApproximateModels
 from onefit.proof.norms import Norms
 
 N = 18
@@ -27,7 +27,7 @@ def candidate(problem, lam, a, b, precise=False):
     K = problem.K.matrix[np.ix_(TRAIN, TRAIN)]
     u = K @ a + b
     drift = 1e-15 * float(np.sqrt(np.diagonal(problem.K.matrix)[TRAIN]) @ np.abs(a))
-    return Candidates(
+    return ApproximateModels(
         problem.norms, TRAIN, problem.loss, problem.fit_intercept, problem.Y[TRAIN],
         problem.s[TRAIN][:, None], np.array([problem.ridge(lam, TRAIN)]), a[:, None], u[:, None],
         np.array([drift]), np.zeros_like(a)[:, None] if precise else 0.0,
@@ -140,7 +140,7 @@ def test_the_bound_of_the_squared_loss_is_attained():
     for i, e in enumerate([1.0, 4.0, 0.25]):
         a = y[:, 0] / (np.diagonal(K) + e)
         a[i] += 0.01
-        columns = Candidates(
+        columns = ApproximateModels(
             problem.norms, np.arange(3), problem.loss, False, y, np.ones((3, 1)), np.array([e]),
             a[:, None], (K @ a)[:, None], np.zeros(1),
         )  # fmt: skip
@@ -182,7 +182,7 @@ def test_the_middle_of_a_flat_stretch(loss, shift):
     u = np.full((12, 1), b)
     a = -problem.loss.gradient(labels[:12], u[:, 0]) / (2.0 * 50.0)
     u = u + (K[:12, :12] @ a)[:, None]
-    one = Candidates(
+    one = ApproximateModels(
         problem.norms, train, loss, True, labels[:12, None], np.ones((12, 1)), np.array([50.0]),
         a[:, None], u, np.zeros(1),
     )  # fmt: skip

@@ -194,6 +194,17 @@ def test_the_most_influential_row_comes_first(regression, tmp_path):
     assert first[3] == number(float(np.sqrt(pull.max())) / 50)
 
 
+def test_influence_is_that_of_the_weighted_fit(tmp_path):
+    """The change of all predictions when the weight of a row is doubled."""
+    s = np.random.default_rng(0).uniform(0.2, 5.0, 50)
+    search = KernelSearchCV(KernelRegressor(), {"lam": [1e-2]}).fit(X, y, sample_weight=s)
+    first = make(tmp_path, search).table(INFLUENTIAL)[0]
+    more = s * (1.0 + 1e-5 * (np.arange(50) == int(first[0])))
+    best, again = search.best_estimator_, KernelRegressor(lam=1e-2).fit(X, y, sample_weight=more)
+    change = np.square((again.predict(X) - best.predict(X)) / 1e-5).mean() ** 0.5
+    assert float(first[3]) == pytest.approx(change, rel=1e-2)
+
+
 def test_rows_of_many_have_the_largest_errors(tmp_path):
     many, target = make_friedman1(1600, noise=1.0, random_state=0)
     search = KernelSearchCV(KernelRegressor(), {"lam": [1e-2]}, cv=3).fit(many, target)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.metrics import mean_squared_error
 from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
 
 from onefit import KernelClassifier, KernelGradientSearchCV, KernelRegressor
@@ -35,10 +36,10 @@ def search(grid, estimator=None, **options):
     return KernelGradientSearchCV(estimator or KernelRegressor(), grid, **options)
 
 
-def objective(model, y=Y, metric="score"):
+def objective(model, y=Y, metric="score", **params):
     """As the search makes it for its first candidate."""
     scorers, _ = model._get_scorers()
-    rows = RowsInMemory(model, X, y, {}, scorers)
+    rows = RowsInMemory(model, X, y, params, scorers)
     setup, task = rows.setup, rows.task
     machine = setup.jobs[0].models[0]
     index = machine.indices[0]
@@ -104,6 +105,36 @@ def test_k_ks_by_its_definition():
     value = found.evaluate(x)[0]
     assert error + bound <= value * (1 + 1e-9)
     assert value <= error + N ** (1 / 64) * bound + 1e-9
+
+
+TWO = np.column_stack([Y, X[:, 2]])
+WEIGHTS = RANDOM.uniform(0.1, 3.0, N)
+
+
+def weighted_error(model, X, y, sample_weight=None):
+    """A scorer that the search knows nothing of."""
+    return -mean_squared_error(y, model.predict(X), sample_weight=sample_weight)
+
+
+@pytest.mark.parametrize("scoring", ["neg_mean_squared_error", weighted_error])
+@pytest.mark.parametrize("criterion", ["cv", KernelStability(3.0)])
+def test_targets_and_weights_count_as_in_the_score(criterion, scoring):
+    model = search({"gamma": GAMMA, "lam": LAM}, **PLAIN, criterion=criterion, scoring=scoring)
+    found, x = objective(model, TWO, sample_weight=WEIGHTS)
+    params = found.params(x)
+    means = [
+        np.average(
+            (KernelRegressor(**params).fit(X[a], TWO[a], WEIGHTS[a]).predict(X[b]) - TWO[b]) ** 2,
+            axis=0,
+            weights=WEIGHTS[b],
+        )
+        for a, b in KFold(4).split(X)
+    ]
+    value, bound = found.evaluate(x)[0], 0.0
+    if criterion != "cv":
+        bound = 3.0 / N * kernel_stability(found.direction.matrix(x[:-1]))
+    assert np.mean(means) + bound <= value * (1 + 1e-9)
+    assert value <= np.mean(means) + N ** (1 / 64) * bound + 1e-9
 
 
 def test_what_is_watched_is_not_followed():

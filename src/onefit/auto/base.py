@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.metrics import get_scorer
+from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onefit._frames import as_frame, is_frame
 from onefit.auto import rules
-from onefit.auto.familiar import Familiar, RowNotes, Unfamiliar
+from onefit.auto.familiar import RowNotes, Unfamiliar, training_rows
 from onefit.auto.planning import plan_search
 from onefit.auto.run import Selection
 from onefit.callbacks import callbacks_of
@@ -31,6 +32,7 @@ from onefit.report.facts import Facts
 from onefit.search.continuous import Interval
 from onefit.search.pipeline_rows import as_kernel_search
 from onefit.search_gradient import KernelGradientSearchCV
+from onefit.uncertainty.novelty import TrainingRows
 
 Array = NDArray[Any]
 
@@ -178,7 +180,7 @@ class AutoKernel(BaseEstimator):
             model if planned.in_folds
             else Pipeline([("prepare", planned.preparer), *_steps_of(model)])
         )  # fmt: skip
-        self.__dict__.pop("_familiar_rows", None)
+        self.__dict__.pop("_training_rows", None)
 
     def explain(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> str:
         """Describe what :meth:`fit` would do, with planned times; nothing is fitted."""
@@ -196,11 +198,12 @@ class AutoKernel(BaseEstimator):
             raise ValueError(f"X has {n} rows and y has {len(y)}; they must have the same length")
         given = {"groups": groups, "sample_weight": sample_weight}
         params = {name: np.asarray(one) for name, one in given.items() if one is not None}
+        for name, values in params.items():
+            if values.shape != (n,):
+                raise ValueError(f"{name} has shape {values.shape}, expected ({n},), one per row")
+            if name == "groups" and values.dtype.kind == "O" and any(one is None for one in values):
+                raise ValueError("groups has rows without a group; give each row one")
         return plan_search(self, X, y, params)
-
-    @property
-    def _why_task(self) -> str:
-        return self._why or f"{self._task}: {type(self).__name__}"
 
     def _may_be_robust(self, y: Array) -> bool:
         return False
@@ -247,23 +250,19 @@ class AutoKernel(BaseEstimator):
         See :mod:`onefit.uncertainty.novelty`.
         """
         check_is_fitted(self, "pipeline_")
-        found = Unfamiliar(self.familiar_)
+        found = Unfamiliar(self._steps["prepare"], self.training_rows_, self._steps.get("rows"))
         rows = self._checked_X(X)
         read = getattr(self._steps["prepare"], "read", None)
         novelty, notes = found.add(rows if read is None else read(rows))
         return RowNotes(novelty, notes, found.sentences)
 
     @property
-    def familiar_(self) -> Familiar:
-        """Reference for new rows, made from the training rows."""
-        if not hasattr(self, "_familiar_rows"):
-            preparer, search = self._steps["prepare"], self.search_
-            folds = getattr(search, "folds_", None)
-            model = self._steps["model"]
-            learned = self._steps.get("rows")
-            groups = self._planned.data.groups
-            self._familiar_rows = Familiar.of(model, preparer, folds, groups, learned)
-        return self._familiar_rows
+    def training_rows_(self) -> TrainingRows | None:
+        """The training rows that new ones are compared with; None if the model holds none."""
+        if not hasattr(self, "_training_rows"):
+            folds, groups = getattr(self.search_, "folds_", None), self._planned.data.groups
+            self._training_rows = training_rows(self._steps["model"], folds, groups)
+        return self._training_rows
 
     def relevance(self) -> Any:
         """Find the columns that matter, see :func:`onefit.relevance`; the choice itself stays.
@@ -390,7 +389,9 @@ def _find_relevance(auto: Any) -> Relevance:
         "kernel": [kernel],
     }
     loss = {name: [best[name]] for name in ("loss", "loss__threshold") if name in best}
-    cv, _ = rules.choose_splits(5, len(y), auto._task, params.get("groups"), seed)
+    ordered = isinstance(auto.cv, TimeSeriesSplit)
+    splits = TimeSeriesSplit(5) if ordered else 5
+    cv, _ = rules.choose_splits(splits, len(y), auto._task, params.get("groups"), seed)
     # outliers made it choose by absolute errors
     scoring = search.scoring if search.criterion == "cv" else "neg_mean_absolute_error"
     again = KernelGradientSearchCV(
@@ -398,6 +399,12 @@ def _find_relevance(auto: Any) -> Relevance:
         n_jobs=search.n_jobs,
     )  # fmt: skip
     found = relevance(again.fit(Z, y, **params), Z, y, cv=cv, **params)
+    if np.ptp(again.best_params_["gamma"]) == 0.0 and Z.shape[1] > 1:
+        warnings.warn(
+            "every column has the same gamma, the smallest or the largest that was tried, so their "
+            "equal relevance says nothing; columns with linear effects need hardly any gamma",
+            stacklevel=3,
+        )
     return replace(found, names=_names(auto.pipeline_.named_steps["prepare"], Z.shape[1]))
 
 

@@ -32,7 +32,6 @@ __all__ = [
     "explained",
     "find_copies",
     "shares_of_columns",
-    "strong_columns",
     "suspicious",
     "together",
     "warn_of_columns",
@@ -132,7 +131,7 @@ def _as_numbers(X: Any) -> Array:
 
 
 def together(copies: Copies, given: Any, y: Array, task: str, cv: Any) -> tuple[Array | None, str]:
-    """Groups that keep copies, and the given groups, on one side of a split; or why not."""
+    """Groups that keep copies and given groups on one side of a split, or why there are none."""
     if isinstance(cv, TimeSeriesSplit):
         return given, "splits are in order of time"
     if not is_count(cv):
@@ -152,7 +151,7 @@ def together(copies: Copies, given: Any, y: Array, task: str, cv: Any) -> tuple[
     return groups, ""
 
 
-def warn_of_columns(strong: list[tuple[Any, float]], search: Any, y: Array, task: str) -> list[str]:
+def warn_of_columns(shares: list[tuple[Any, float]], search: Any, y: Array, task: str) -> list[str]:
     """A note, and a warning, for each column that alone explains the target."""
     whole = explained(search, y, task)
     beside = "" if np.isnan(whole) else f", {whole:.4f} with all columns"
@@ -161,7 +160,7 @@ def warn_of_columns(strong: list[tuple[Any, float]], search: Any, y: Array, task
         f"{'of its ranks' if task == 'regression' else 'of the labels'} {share:.4f}{beside}); if "
         "it is not known when predictions are made, or is the target in another form, leave it "
         "out: with it the errors are too small"
-        for name, share in strong
+        for name, share in shares
         if suspicious(share, whole)
     ]
     for note in notes:
@@ -173,7 +172,7 @@ def suspicious(share: float, whole: float) -> bool:
     """Whether a column that explains a share of the target leaves nothing to the others.
 
     ``whole`` is the share that the winner explains with all columns, NaN where it is not known. A
-    strong predictor that others add to is no suspect.
+    strong predictor that others add to is not suspicious.
     """
     alone = (1.0 - share) <= INTERPOLATION_LOSS * (1.0 - whole)
     return share >= WHOLE_SHARE or (share >= STRONG_SHARE and bool(alone))
@@ -182,7 +181,7 @@ def suspicious(share: float, whole: float) -> bool:
 def explained(search: Any, y: Array, task: str) -> float:
     """The share of the target that the winner explains on held-out rows; NaN where not known.
 
-    In ranks, or of labels, as in :func:`strong_columns`; the largest of several targets.
+    In ranks, or of labels, as in :func:`shares_of_columns`; the largest of several targets.
     """
     held = getattr(search, "heldout_", None)
     if held is None or len(held.predictions) != len(y):
@@ -202,14 +201,6 @@ def explained(search: Any, y: Array, task: str) -> float:
         wrong = _squares(ranks - np.interp(found[there], values, ranks[place]), True).sum()
         shares.append(1.0 - wrong / np.square(ranks - ranks.mean()).sum())
     return float(max(shares))
-
-
-def strong_columns(
-    X: Any, y: Array, task: str, groups: Array | None, ordered: bool = False
-) -> list[tuple[Any, float]]:
-    """Columns that alone explain nearly all of the target of held-out rows, with their shares."""
-    found = shares_of_columns(X, y, task, groups, ordered)
-    return [(name, share) for name, share in found if share >= STRONG_SHARE]
 
 
 def shares_of_columns(
@@ -301,7 +292,7 @@ def _share(
 
 
 def _squares(errors: Array, ranks: bool) -> Array:
-    """Squared errors; a rank more or less is what interpolation cannot tell, and no error."""
+    """Squared errors; of ranks beyond one, which interpolation cannot resolve."""
     sizes = np.maximum(np.abs(errors) - 1.0, 0.0) if ranks else errors
     return np.asarray(np.square(sizes))
 

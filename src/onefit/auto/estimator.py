@@ -63,11 +63,9 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
        the median error fell to between 0.29 and 0.79 of that of the squared loss.
     6. **Time** (with ``minutes``). Everything in :meth:`fit` counts. If the plan of the search and
        the final fit takes longer, or more memory than there is, Nystrom features replace the
-       kernel matrix (:mod:`onefit.auto.fallback`), and optional work is reduced or left out: rule
-       5, and one cross-validation of the winner with the whole kernel. A search that is slower than
-       planned changes to features, or ends with the kernels tried so far. ``reasons_`` says what
-       was left out.
-
+       kernel matrix (:mod:`onefit.auto.fallback`), and rule 5 is reduced or left out. A search that
+       is slower than planned changes to features, or ends with the kernels tried so far.
+       ``reasons_`` says what was left out.
     7. **Average** (up to 1,500 rows and one target). If none of ``kernels``, ``loss``, ``scoring``,
        ``param_grid``, ``approximation`` and ``minutes`` is given, the model is a weighted average
        of the candidates, see :mod:`onefit.stacking`; with ``stack=False`` it is the best one.
@@ -151,7 +149,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         check_is_fitted(self, "pipeline_")
         data, rows = self._planned.data, self._checked_X(X)
         if not self._planned.in_folds:
-            rows = self.pipeline_[:-1].transform(rows)
+            rows = self._steps["prepare"].transform(rows)
         return predict_interval(self.search_, data.X, data.y, rows, alpha, **data.params)
 
     def _may_be_robust(self, y: Array) -> bool:
@@ -159,6 +157,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
 
     def _checked_y(self, y: Any) -> Array:
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y", ensure_min_samples=0)
+        rules.check_values(y)
         if y.dtype.kind in "OUS":
             try:
                 y = y.astype(np.float64)
@@ -275,9 +274,7 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
 
     def _checked_y(self, y: Any) -> Array:
         y = column_or_1d(y, warn=True)
-        if y.dtype.kind == "f" and not np.isfinite(y).all():
-            row = int(np.flatnonzero(~np.isfinite(y))[0])
-            raise ValueError(f"y holds {y[row]} in row {row}; drop the row, or fill it in")
+        rules.check_values(y)
         check_classification_targets(y)
         values, counts = np.unique(y, return_counts=True)
         if values.size < 2:
@@ -352,9 +349,7 @@ def make_auto(y: Any, task: str = "auto", **options: Any) -> tuple[Any, Array]:
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim not in (1, 2) or 0 in y.shape:
         raise ValueError(f"y must have shape (n,) or (n, q), got {y.shape}")
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        row = int(np.argwhere(~np.isfinite(y))[0, 0])
-        raise ValueError(f"y holds {y[row]} in row {row}; drop the row, or fill it in")
+    rules.check_values(y)
     if np.unique(y).size == 1:
         raise ValueError(f"y is {y.flat[0]!r} in every row; there is nothing to predict")
     task, reason = rules.choose_task(y, task)

@@ -24,7 +24,7 @@ from onefit.kernels import resolve_kernel
 from onefit.linalg.arrays import to_host
 from onefit.search.grid import parts
 
-__all__ = ["edge_reasons", "extended_grid", "fit_growing", "lam_limits", "winner_edges"]
+__all__ = ["fit_growing"]
 
 #: rounds of growth, and values that a round adds to a list
 MAX_ROUNDS, NEW_VALUES = 4, {"gamma": 2, "lam": 3}
@@ -36,80 +36,11 @@ MIN_RATIO, MAX_RATIO = 1.5, 10.0
 MIN_LAM_IN_ROUNDINGS, MAX_LAM_IN_DIAGONALS = 16.0, 10.0
 
 
-def winner_edges(search: Any, names: Sequence[str] = ("gamma", "lam")) -> dict[str, int]:
-    """The lists at whose end the winner lies: -1 for the low end, 1 for the high end.
-
-    Parameters
-    ----------
-    search : KernelSearchCV
-        Fitted, with a grid of lists.
-    names : sequence of str
-        Parameters to look at. Lists with a single value have no end.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_friedman1
-    >>> from onefit import KernelRegressor, KernelSearchCV
-    >>> X, y = make_friedman1(60, random_state=0)
-    >>> grid = {"gamma": [0.1, 1.0], "lam": [1e-1, 1e0, 1e1]}
-    >>> winner_edges(KernelSearchCV(KernelRegressor(), grid).fit(X, y))
-    {'gamma': 1, 'lam': -1}
-    """
-    part, best = _part(search), search.best_params_
-    found = {}
-    for name in names:
-        values = _numbers(part.get(name, []))
-        if len(values) > 1 and best[name] in (values[0], values[-1]):
-            found[name] = -1 if best[name] == values[0] else 1
-    return found
-
-
-def extended_grid(
-    search: Any,
-    names: Sequence[str] = ("gamma", "lam"),
-    limits: Mapping[str, tuple[float, float]] | None = None,
-) -> list[dict[str, Any]] | None:
-    """The grid with further values where the winner lies at an end; None if nothing is to be added.
-
-    Parameters
-    ----------
-    search : KernelSearchCV
-        Fitted, with a grid of lists.
-    names : sequence of str
-        Parameters whose lists may grow.
-    limits : mapping, default=None
-        From names to the least and the largest value.
-    """
-    part = _part(search)
-    longer = {}
-    for name, side in winner_edges(search, names).items():
-        low, high = (limits or {}).get(name, (0.0, np.inf))
-        values = _numbers(part[name])
-        new = [value for value in _beyond(values, side, NEW_VALUES[name]) if low <= value <= high]
-        if new:
-            longer[name] = sorted([*values, *new])
-    if not longer:
-        return None
-    return [{**one, **longer} if one is part else dict(one) for one in parts(search.param_grid)]
-
-
-def lam_limits(search: Any, X: Any) -> tuple[float, float]:
-    """The lams between rounding and a constant prediction, for the kernel of the winner."""
-    best, estimator = search.best_params_, search.estimator
-    winner = clone(estimator).set_params(**best)
-    kernel = resolve_kernel(winner.kernel, X, winner.gamma)
-    size = float(np.mean(to_host(kernel.diag(X)), dtype=np.float64))
-    size = (size if size > 0.0 else 1.0) * (X.shape[0] if estimator.scaling == "total" else 1)
-    rounding = float(np.finfo(np.float64).eps)
-    return MIN_LAM_IN_ROUNDINGS * rounding * size, MAX_LAM_IN_DIAGONALS * size
-
-
 def fit_growing(
     search: Any,
     X: Any,
     y: Any,
     params: Mapping[str, Any],
-    names: Sequence[str] = ("gamma", "lam"),
     may_grow: Callable[[], bool] = lambda: True,
 ) -> list[str]:
     """Fit a search, and again with a longer grid while its winner lies at an end.
@@ -121,8 +52,6 @@ def fit_growing(
     X, y : data
     params : mapping
         ``sample_weight`` and ``groups``, where there are any.
-    names : sequence of str
-        Parameters whose lists may grow; with none this is ``search.fit``.
     may_grow : callable, default=lambda: True
         Asked before each round: whether there is time for another one.
 
@@ -130,68 +59,86 @@ def fit_growing(
     -------
     list of str
         What grew, and where the winner still lies at an end.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from onefit import KernelRegressor, KernelSearchCV
+    >>> X, y = make_friedman1(60, random_state=0)
+    >>> search = KernelSearchCV(KernelRegressor(), {"gamma": [0.1], "lam": [0.1, 1.0]})
+    >>> fit_growing(search, X, y, {})
+    ['the grid of lam was extended, because the best candidate was at its end']
+    >>> len(search.param_grid[0]["lam"])
+    8
     """
-    if not names:
-        search.fit(X, y, **params)
-        return []
-    given = search.journal
+    given, grown = search.journal, set[str]()
     with TemporaryDirectory() as folder:
         search.set_params(journal=folder if given is None else given)
         try:
-            return _fit_growing(search, X, y, params, names, may_grow)
+            search.fit(X, y, **params)
+            for _ in range(MAX_ROUNDS):
+                longer = _longer_lists(search, X)
+                if not longer or not may_grow():
+                    break
+                grown |= set(longer)
+                grid = [dict(part) for part in parts(search.param_grid)]
+                grid[_part_of_winner(search)] |= longer
+                search.set_params(param_grid=grid).fit(X, y, **params)
         finally:
             search.set_params(journal=given)
-
-
-def _fit_growing(
-    search: Any,
-    X: Any,
-    y: Any,
-    params: Mapping[str, Any],
-    names: Sequence[str],
-    may_grow: Callable[[], bool],
-) -> list[str]:
-    search.fit(X, y, **params)
-    grown: set[str] = set()
-    for _ in range(MAX_ROUNDS):
-        edges = _steep_edges(search, names)
-        limits = {"lam": lam_limits(search, X)} if "lam" in edges else {}
-        longer = extended_grid(search, list(edges), limits)
-        if longer is None or not may_grow():
-            break
-        grown |= set(edges)
-        search.set_params(param_grid=longer).fit(X, y, **params)
-    notes = []
-    if grown:
-        notes.append(
-            f"the grid of {' and '.join(sorted(grown))} was extended, because the best candidate "
-            "was at its end"
-        )
-    return notes + edge_reasons(search, names)
-
-
-def edge_reasons(search: Any, names: Sequence[str] = ("gamma", "lam")) -> list[str]:
-    """A sentence for each list at whose end the winner lies, where that matters."""
+    notes = [
+        f"the grid of {' and '.join(sorted(grown))} was extended, because the best candidate was "
+        "at its end"
+    ] if grown else []  # fmt: skip
     best = search.best_params_
-    return [
+    return notes + [
         f"the best {name} ({best[name]:.3g}) is the {'smallest' if side < 0 else 'largest'} that "
         "was tried: a better one may lie beyond"
-        for name, side in _steep_edges(search, names).items()
+        for name, side in _edges(search).items()
     ]
 
 
-def _steep_edges(search: Any, names: Sequence[str]) -> dict[str, int]:
-    """The ends that the winner lies at, where other values are worse by more than a little."""
-    found, best = winner_edges(search, names), search.best_params_
-    values, error = _scores(search)
-    steep = {}
-    for name, side in found.items():
+def _longer_lists(search: Any, X: Any) -> dict[str, list[float]]:
+    """Lists with further values beyond the ends that the winner lies at."""
+    part, found = parts(search.param_grid)[_part_of_winner(search)], {}
+    for name, side in _edges(search).items():
+        values = _numbers(part[name])
+        low, high = _lam_limits(search, X) if name == "lam" else (0.0, np.inf)
+        beyond = _beyond(values, side, NEW_VALUES[name])
+        new = [value for value in beyond if low <= value <= high]
+        if new:
+            found[name] = sorted([*values, *new])
+    return found
+
+
+def _edges(search: Any) -> dict[str, int]:
+    """The lists whose end is the winner's value: -1 for the low end, 1 for the high end.
+
+    Only where other values are worse by more than a little.
+    """
+    part, best = parts(search.param_grid)[_part_of_winner(search)], search.best_params_
+    scores, error = _scores(search)
+    found = {}
+    for name in NEW_VALUES:
+        values = _numbers(part.get(name, []))
+        if len(values) < 2 or best[name] not in (values[0], values[-1]):
+            continue
         others = [i for i, one in enumerate(search.cv_results_["params"])
                   if one.get(name) != best[name]]  # fmt: skip
-        gain = values[search.best_index_] - np.nanmax(values[others], initial=-np.inf)
+        gain = scores[search.best_index_] - np.nanmax(scores[others], initial=-np.inf)
         if gain > MIN_GAIN_IN_STANDARD_ERRORS * error:
-            steep[name] = side
-    return steep
+            found[name] = -1 if best[name] == values[0] else 1
+    return found
+
+
+def _lam_limits(search: Any, X: Any) -> tuple[float, float]:
+    """The lams between rounding and a constant prediction, for the kernel of the winner."""
+    winner = clone(search.estimator).set_params(**search.best_params_)
+    kernel = resolve_kernel(winner.kernel, X, winner.gamma)
+    size = float(np.mean(to_host(kernel.diag(X)), dtype=np.float64))
+    size = (size if size > 0.0 else 1.0) * (X.shape[0] if winner.scaling == "total" else 1)
+    rounding = float(np.finfo(np.float64).eps)
+    return MIN_LAM_IN_ROUNDINGS * rounding * size, MAX_LAM_IN_DIAGONALS * size
 
 
 def _scores(search: Any) -> tuple[Any, float]:
@@ -208,15 +155,15 @@ def _scores(search: Any) -> tuple[Any, float]:
     return values, float(np.nan_to_num(errors[search.best_index_]))
 
 
-def _part(search: Any) -> Mapping[str, Any]:
-    """The first part of the grid that holds the winner."""
+def _part_of_winner(search: Any) -> int:
+    """The number of the first part of the grid that holds the winner."""
     best = search.best_params_
-    for part in parts(search.param_grid):
-        if set(part) == set(best) and all(
-            any(one is value or one == value for one in part[name]) for name, value in best.items()
-        ):
-            return part
-    return {}
+    return next(
+        place
+        for place, part in enumerate(parts(search.param_grid))
+        if set(part) == set(best)
+        and all(any(one is value or one == value for one in part[k]) for k, value in best.items())
+    )
 
 
 def _numbers(values: Any) -> list[float]:

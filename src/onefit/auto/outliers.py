@@ -10,8 +10,8 @@ searched. The score that is reported stays what it was: whether there are outlie
 sample, and scores of two samples are to be comparable.
 
 Huber's loss has no closed form, and its search takes far longer than that of the squared loss. With
-a time limit, or beyond `MAX_SECONDS` by the plan, it has fewer bandwidths and lams, or is left out,
-with a reason; ``minutes`` sets another limit.
+a time limit, or beyond `MAX_HUBER_SECONDS` by the plan, it has fewer bandwidths and lams, or is
+left out, with a reason; ``minutes`` sets another limit.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import median_abs_deviation
 from sklearn.base import clone
 
 from onefit._format import number
@@ -31,23 +32,23 @@ from onefit.criteria import CrossValidation
 from onefit.criteria.identity import near_identity
 from onefit.criteria.pointwise import Pointwise
 from onefit.plan import Deadline, OutOfTime, duration
-from onefit.robust import mad
 from onefit.search_cv import KernelSearchCV
 
 Array = NDArray[Any]
 
-__all__ = ["describe", "part_far_away", "planned_seconds", "robust_search"]
+__all__ = ["describe", "outlier_share", "planned_seconds", "robust_search"]
 
-#: residuals beyond this many scales are outliers, and this part of them calls for a robust loss
-FAR, PART = 5.0, 0.01
+#: a residual beyond this many scales is an outlier; a larger share of them calls for a robust loss
+#: (benchmarks/outlier_rule.py)
+MIN_SCALES_OF_OUTLIER, MAX_SHARE_OF_OUTLIERS = 5.0, 0.01
 #: threshold of the Huber loss in units of the scale (JMLR 2008, section 5.2)
-MULTIPLES = (1.0, 2.0, 3.0)
-#: bandwidths and lams on either side of the winner's that are tried with Huber's loss; fewer
-#: if time is short
-NEIGHBOURS = ((2, 4), (0, 4), (0, 2))
+THRESHOLDS_IN_SCALES = (1.0, 2.0, 3.0)
+#: steps of the grid on either side of the winner's gamma and lam that are searched with Huber's
+#: loss; the further pairs are for when time is short
+STEPS_OF_GAMMA_AND_LAM = ((2, 4), (0, 4), (0, 2))
 OVERDUE = "its search was stopped at the time limit"
 #: planned seconds of the search with Huber's loss, without a time limit of the user's
-MAX_SECONDS = 60.0
+MAX_HUBER_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,12 @@ class AbsoluteErrors(CrossValidation):
     name = "mean absolute error"
 
 
-def part_far_away(search: KernelSearchCV, y: Array) -> float:
-    """The part of the winner's held-out residuals that are outliers; 0 if that is 1 % or less."""
-    residuals = _residuals(search, y)
-    far = np.abs(residuals - np.median(residuals)) > FAR * mad(residuals)
+def outlier_share(search: KernelSearchCV, data: Prepared) -> float:
+    """The share of outliers among the winner's held-out residuals; 0 if that is 1 % or less."""
+    residuals = _residuals(search, data)
+    far = np.abs(residuals - np.median(residuals)) > MIN_SCALES_OF_OUTLIER * _scale(residuals)
     part = float(far.mean())
-    return part if part > PART else 0.0
+    return part if part > MAX_SHARE_OF_OUTLIERS else 0.0
 
 
 def robust_search(
@@ -81,14 +82,14 @@ def robust_search(
     data : Prepared
         What it was fitted to.
     deadline : Deadline or None
-        Replaces the limit of `MAX_SECONDS`.
+        Replaces the limit of `MAX_HUBER_SECONDS`.
     """
     place = _least_absolute(search, data)
     best = search.cv_results_["params"][place]
-    scale = mad(_residuals(search, data.y, place)) or mad(_residuals(search, data.y))
+    scale = _scale(_residuals(search, data, place)) or _scale(_residuals(search, data))
     if scale == 0.0:
         return search, "most of the held-out residuals are equal, which leaves no scale for it"
-    for gammas, lams in NEIGHBOURS:
+    for gammas, lams in STEPS_OF_GAMMA_AND_LAM:
         robust = _with_huber(search, _near(search, best, gammas, lams), scale)
         late = _late(robust, data, deadline)
         if not late:
@@ -103,7 +104,7 @@ def planned_seconds(search: KernelSearchCV, data: Prepared) -> float:
     (first, *_) = search.param_grid
     near = {name: list(values) for name, values in first.items()}
     if "gamma" in near:
-        near["gamma"] = near["gamma"][: 2 * NEIGHBOURS[0][0] + 1]
+        near["gamma"] = near["gamma"][: 2 * STEPS_OF_GAMMA_AND_LAM[0][0] + 1]
     return data.planned_seconds(_with_huber(search, near, 1.0))[0]
 
 
@@ -133,7 +134,7 @@ def _least_absolute(search: KernelSearchCV, data: Prepared) -> int:
 
 def _with_huber(search: KernelSearchCV, grid: dict[str, Any], scale: float) -> KernelSearchCV:
     """The search over part of its grid, with the squared loss and Huber's."""
-    huber = {"loss": ["huber"], "loss__threshold": [c * scale for c in MULTIPLES]}
+    huber = {"loss": ["huber"], "loss__threshold": [c * scale for c in THRESHOLDS_IN_SCALES]}
     method = "limit" if search.estimator.approximation is not None else "auto"
     folds = search.heldout_.folds if hasattr(search, "cv_results_") else search.cv
     found: KernelSearchCV = clone(search)
@@ -149,7 +150,7 @@ def _late(search: KernelSearchCV, data: Prepared, deadline: Deadline | None) -> 
     planned = data.planned_seconds(search)[0]
     if deadline is not None:
         return deadline.refuses(planned)
-    if planned <= MAX_SECONDS:
+    if planned <= MAX_HUBER_SECONDS:
         return ""
     return f"it would take about {duration(planned)} (minutes sets another limit)"
 
@@ -187,17 +188,28 @@ def describe(part: float, search: KernelSearchCV) -> str:
     """A sentence on the effects of the outliers."""
     error = float(search.cv_results_["criterion"][search.best_index_])
     return (
-        f"{part:.1%} of the held-out residuals are outliers (further than {FAR:g} scales from "
-        "their median): Huber's loss joined the squared one, and the choice among candidates was "
-        f"made by the mean absolute error, {number(error, 4)} at the winner; the score is "
-        "the same as without outliers"
+        f"{part:.1%} of the held-out residuals are outliers (further than "
+        f"{MIN_SCALES_OF_OUTLIER:g} scales from their median): Huber's loss joined the squared "
+        "one, and the choice among candidates was made by the mean absolute error, "
+        f"{number(error, 4)} at the winner; the score is the same as without outliers"
     )
 
 
-def _residuals(search: KernelSearchCV, y: Array, place: int | None = None) -> Array:
-    """Held-out residuals of the winner or another candidate, of the rows that a split tests."""
-    errors = _errors(search, y, search.best_index_ if place is None else place)
-    return np.asarray(errors[np.isfinite(errors)])
+def _scale(residuals: Array) -> float:
+    """Median absolute deviation, of normal residuals their standard deviation (JMLR eq. 18)."""
+    return float(median_abs_deviation(residuals, scale="normal"))
+
+
+def _residuals(search: KernelSearchCV, data: Prepared, place: int | None = None) -> Array:
+    """Held-out residuals of the winner or another candidate.
+
+    Of rows that a split tests and that have weight; each of these counts once.
+    """
+    errors = _errors(search, data.y, search.best_index_ if place is None else place)
+    used = np.isfinite(errors)
+    if data.sample_weight is not None:
+        used &= data.sample_weight > 0.0
+    return np.asarray(errors[used])
 
 
 def _errors(search: KernelSearchCV, y: Array, place: int) -> Array:

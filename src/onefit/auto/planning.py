@@ -1,7 +1,8 @@
 """Apply the rules of automatic selection: from data and parameters to a search that can be run.
 
-:func:`make_model` and :func:`make_search` are the only places that construct the model and the
-search; everything else works with what they return.
+A transformer that needs the target is fitted in the training parts, or the scores would be those of
+rows whose targets it has seen. One that does not need the target is fitted once, to all rows, so
+that all splits share one kernel matrix.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.model_selection import TimeSeriesSplit
-from sklearn.utils import check_random_state
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state, get_tags
 
 from onefit import plan
 from onefit._frames import is_frame
 from onefit._validation import check_choice
 from onefit.auto import rules
-from onefit.auto.data_checks import find_copies, strong_columns, together
+from onefit.auto.data_checks import find_copies, shares_of_columns, together
 from onefit.auto.learned import left_to_rules
-from onefit.auto.preparation import is_supervised, with_preparation
 from onefit.auto.prepared import Prepared
 from onefit.auto.run import Selection
 from onefit.auto.stacked import MAX_DEFAULT_ROWS, chosen_stack
@@ -31,6 +32,7 @@ from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.grids import LAMS_JMLR
 from onefit.plan import Deadline
 from onefit.prepare import TablePreparer
+from onefit.search.grid import parts
 from onefit.search_cv import KernelSearchCV
 from onefit.tables import mistakes
 
@@ -45,7 +47,7 @@ IN_FOLDS = (
     "sample narrows it, and outliers do not change the loss"
 )
 
-__all__ = ["check_rows", "make_model", "make_search", "plan_search", "seed_of"]
+__all__ = ["check_rows", "is_supervised", "make_model", "plan_search", "seed_of"]
 
 
 def make_model(auto: Any) -> Any:
@@ -56,19 +58,6 @@ def make_model(auto: Any) -> Any:
     if auto._task == "classification":
         return KernelClassifier(class_weight=auto.class_weight, **given)
     return KernelRegressor(**given)
-
-
-def make_search(auto: Any, grid: Any, splits: Any, scoring: Any) -> KernelSearchCV:
-    """The search of an automatic estimator, not fitted."""
-    return KernelSearchCV(
-        make_model(auto),
-        grid,
-        cv=splits,
-        scoring=scoring,
-        aggregate="pooled",
-        n_jobs=auto.n_jobs,
-        journal=auto.journal,
-    )
 
 
 def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selection:
@@ -108,32 +97,69 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
     why_loss = f"{auto.loss} loss, as given" if auto.loss else (
         "squared loss: its held-out predictions are exact and cheapest (change with loss)"
     )  # fmt: skip
-    reasons = [auto._why_task, why_scoring, why_splits, why_loss, why_grid]
-    strong = strong_columns(
+    why_task = auto._why or f"{auto._task}: {type(auto).__name__}"
+    reasons = [why_task, why_scoring, why_splits, why_loss, why_grid]
+    shares = shares_of_columns(
         rows, y, auto._task, params.get("groups"), isinstance(splits, TimeSeriesSplit)
     )
-    search = make_search(auto, grid, splits, scoring)
+    search = KernelSearchCV(
+        make_model(auto), grid, cv=splits, scoring=scoring, aggregate="pooled",
+        n_jobs=auto.n_jobs, journal=auto.journal,
+    )  # fmt: skip
     if in_folds:
         reasons.append(IN_FOLDS)
-        search = with_preparation(search, auto.prepare, X, True)
+        search.set_params(
+            estimator=Pipeline([("prepare", clone(auto.prepare)), ("model", search.estimator)]),
+            param_grid=[
+                {f"model__{name}": values for name, values in part.items()} for part in parts(grid)
+            ],
+        )
     return Selection(
         search,
         Prepared(X if in_folds else Z, y, params),
         auto._task,
         auto._may_be_robust(y) and not in_folds,
-        strong,
+        shares,
         [one for one in reasons if one],
         notes,
         deadline,
-        growing=()
-        if in_folds or auto.param_grid is not None or auto.approximation
-        else ("gamma", "lam"),
+        may_grow=not (in_folds or auto.param_grid is not None or auto.approximation),
         seed=seed,
         preparer=preparer,
         in_folds=in_folds,
         stack=stacked,
         learning=left_to_rules(auto, y, in_folds) and len(y) > MAX_DEFAULT_ROWS,
     )
+
+
+def is_supervised(transformer: Any, X: Any) -> bool:
+    """Whether a transformer needs the target: one that says so, or cannot be fitted without it.
+
+    A transformer that fails for another reason counts as supervised too: the search fits it in the
+    training parts, and names the step and the split where it fails.
+
+    Parameters
+    ----------
+    transformer : transformer, Pipeline or ColumnTransformer, "passthrough" or None
+    X : rows
+
+    Examples
+    --------
+    >>> from sklearn.feature_selection import SelectKBest, f_regression
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> rows = [[0.0, 1.0], [1.0, 3.0], [2.0, 2.0]]
+    >>> is_supervised(StandardScaler(), rows), is_supervised(SelectKBest(f_regression), rows)
+    (False, True)
+    """
+    if transformer is None or transformer == "passthrough":
+        return False
+    if get_tags(transformer).target_tags.required:
+        return True
+    try:
+        clone(transformer).fit(X)
+    except Exception:
+        return True
+    return False
 
 
 def _in_folds(auto: Any, X: Any) -> bool:
@@ -204,19 +230,17 @@ def seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def check_rows(n: int, removed: tuple[int, ...] = (), squared: bool = True) -> None:
+def check_rows(n: int, squared: bool = True) -> None:
     """Refuse tables whose kernel matrices would exceed the memory, or take more than a day.
 
     Parameters
     ----------
     n : int
         Number of rows.
-    removed : tuple of int, default=()
-        Rows that each split leaves out, which need some more memory.
     squared : bool, default=True
         Whether the loss is the squared one, which has a method that holds no matrix.
     """
-    work = plan.Workload(n=max(n, 1), lams=len(LAMS_JMLR), removed=removed, tiled=True)
+    work = plan.Workload(n=max(n, 1), lams=len(LAMS_JMLR), removed=(), tiled=True)
     methods = ("block", "iterative") if squared else ("block",)
     needed, available = min(plan.peak_bytes(work, one) for one in methods), plan.available_memory()
     if needed > available:

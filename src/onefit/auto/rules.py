@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from scipy.stats import median_abs_deviation
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import (
     GroupKFold,
@@ -26,16 +27,16 @@ from onefit._frames import listed, shown
 from onefit._validation import DataError, check_choice, check_positive, suggest
 from onefit.grids import LAMS_JMLR, default_grid
 from onefit.kernels import KERNELS as KNOWN_KERNELS
-from onefit.robust import mad
 from onefit.written import MAX_LABELS
 
 Array = NDArray[Any]
 
 __all__ = [
-    "KERNELS",
+    "DEFAULT_KERNELS",
     "TASKS",
     "are_codes",
     "check_class_weight",
+    "check_values",
     "choose_grid",
     "choose_kernels",
     "choose_scoring",
@@ -46,12 +47,12 @@ __all__ = [
 
 TASKS = ("auto", "regression", "classification")
 #: kernels to try; with many rows, a race on a sample chooses the bandwidths of each
-KERNELS = ("rbf", "laplacian", "matern32", "linear")
+DEFAULT_KERNELS = ("rbf", "laplacian", "matern32", "linear")
 #: lams of regression beside those of the default grid, for targets with hardly any noise or hardly
 #: any signal, in units of the mean of K(x, x); with the squared loss further lams cost little
 FURTHER_LAMS = (1e-8, 1e-7, 1e-6, 0.3, 2.0)
 #: short names of scorers
-SHORT = {
+SHORT_SCORERS = {
     "mae": "neg_mean_absolute_error",
     "mse": "neg_mean_squared_error",
     "rmse": "neg_root_mean_squared_error",
@@ -70,8 +71,25 @@ REGRESSION_SCORERS = (
     "explained",
     "d2_absolute",
 )
+#: missing values of Python, NumPy and pandas, in words
+NO_VALUE = ("None", "nan", "<NA>", "NaT")
 #: a class with less than this part of an even share of the rows is rare
-RARE = 0.5
+RARE_SHARE = 0.5
+
+
+def check_values(y: Array) -> None:
+    """Refuse targets that are missing, infinite or dates."""
+    if y.dtype.kind in "mM":
+        raise DataError("y holds dates or times; turn it into numbers (days since a date, say)")
+    wrong = np.zeros(y.shape, dtype=bool)
+    if y.dtype.kind == "f":
+        wrong = ~np.isfinite(y)
+    elif y.dtype.kind == "O":
+        gaps = (str(one) in NO_VALUE and not isinstance(one, str) for one in y.flat)
+        wrong = np.fromiter(gaps, dtype=bool, count=y.size).reshape(y.shape)
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0])
+        raise ValueError(f"y holds {y[place]} in row {place[0]}; drop the row, or fill it in")
 
 
 def choose_task(y: Array, task: str = "auto") -> tuple[str, str]:
@@ -145,7 +163,7 @@ def choose_scoring(scoring: Any, y: Array, task: str) -> tuple[Any, str]:
         return "r2", "scoring: R² of all held-out rows together (change with scoring)"
     counts = np.unique(y, return_counts=True)[1]
     advice = "change with scoring"
-    if counts.min() < RARE * counts.sum() / counts.size:
+    if counts.min() < RARE_SHARE * counts.sum() / counts.size:
         advice = (
             f"scoring balanced_accuracy gives classes equal weight: the smallest has "
             f"{counts.min()} of {counts.sum()} rows"
@@ -155,12 +173,12 @@ def choose_scoring(scoring: Any, y: Array, task: str) -> tuple[Any, str]:
 
 def _scorer_name(scoring: str) -> str:
     known = get_scorer_names()
-    for name in (scoring, SHORT.get(scoring, ""), f"neg_{scoring}"):
+    for name in (scoring, SHORT_SCORERS.get(scoring, ""), f"neg_{scoring}"):
         if name in known:
             return name
     raise ValueError(
-        f"scoring={scoring!r} is not known{suggest(scoring, [*SHORT, *known])} Use the name of a "
-        f"scikit-learn scorer, or one of {', '.join(SHORT)}"
+        f"scoring={scoring!r} is not known{suggest(scoring, [*SHORT_SCORERS, *known])} Use the "
+        f"name of a scikit-learn scorer, or one of {', '.join(SHORT_SCORERS)}"
     )
 
 
@@ -198,7 +216,7 @@ def choose_splits(cv: Any, n: int, task: str, groups: Any, seed: int) -> tuple[A
                 )
             k = cv.get_n_splits()
             return cv, f"{k} splits in order of time: each tests later rows"
-        return cv, "splits as given"
+        return cv if hasattr(cv, "split") else list(cv), "splits as given"
     if not 2 <= cv <= n:
         raise ValueError(f"cv={cv} must be at least 2 and at most the number of rows, {n}")
     labels = task == "classification"
@@ -206,6 +224,11 @@ def choose_splits(cv: Any, n: int, task: str, groups: Any, seed: int) -> tuple[A
         kind = StratifiedKFold if labels else KFold
         return kind(cv, shuffle=True, random_state=seed), ""
     found = np.unique(np.asarray(groups)).size
+    if found < 2:
+        raise ValueError(
+            "groups must have a value per row, and at least two different values; pass the column "
+            "itself, as in groups=X['patient'], and leave it out of X"
+        )
     k = found if cv == n else cv  # leave one row out becomes leave one group out
     if found < k:
         raise ValueError(
@@ -223,7 +246,7 @@ def choose_kernels(kernels: Any, Z: Any) -> tuple[tuple[str, ...], str]:
         check_choice("kernels", name, [one for one in KNOWN_KERNELS if one != "precomputed"])
     if names:
         return tuple(names), f"kernels {', '.join(names)}, as given"
-    chosen = tuple(one for one in KERNELS if not (one == "laplacian" and issparse(Z)))
+    chosen = tuple(one for one in DEFAULT_KERNELS if not (one == "laplacian" and issparse(Z)))
     return chosen, f"kernels {', '.join(chosen)} (change with kernels)"
 
 
@@ -257,10 +280,16 @@ def _with_further_lams(grid: dict[str, Any]) -> dict[str, Any]:
 
 
 def _thresholds(loss: str, y: Array) -> dict[str, Any]:
-    """Values of threshold or epsilon in units of a robust scale of y."""
-    scale = mad(np.ravel(y)) or float(y.std())
+    """Values of threshold or epsilon in units of a robust scale of y.
+
+    Several targets have one epsilon, in units of the smallest scale, and a threshold each.
+    """
+    columns = y.reshape(len(y), -1)
+    scales = median_abs_deviation(columns, axis=0, scale="normal")
+    scales = np.where(scales > 0.0, scales, columns.std(axis=0))
+    scale = float(scales[scales > 0.0].min())
     if loss == "huber":
-        return {"loss__threshold": scale * np.array([0.3, 1.0, 3.0])}
+        return {"loss__threshold": scale * np.array([0.3, 1.0, 3.0]) if y.ndim == 1 else ["mad"]}
     if loss in ("epsilon_quadratic", "epsilon_insensitive"):
         return {"loss__epsilon": scale * np.array([0.03, 0.1, 0.3])}
     return {}

@@ -17,19 +17,18 @@ stage                               when, and what it may change
                                     rows with a learned metric (:mod:`onefit.auto.learned`)
 :meth:`Selection.note_columns`      columns that alone explain the target: a warning
                                     (:mod:`onefit.auto.data_checks`)
-:meth:`Selection.measure_features`  features replaced the kernel matrix: how far the winner is
-                                    from the whole kernel
 ==================================  ============================================================
 
 Each stage that changes something gives its reason. The search and the final fit must be done; they
-get smaller plans when time is short. Reactions to outliers and the comparison with the whole kernel
-are optional: they are left out, with a reason, where there is no time.
+get smaller plans when time is short. Reactions to outliers and the average are optional: they are
+left out, with a reason, where there is no time.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
@@ -40,13 +39,12 @@ from onefit._format import aligned, duration
 from onefit.auto import outliers
 from onefit.auto.data_checks import warn_of_columns
 from onefit.auto.extend import fit_growing
-from onefit.auto.fallback import Fallback, fall_back, measure_whole
+from onefit.auto.fallback import Fallback, fall_back
 from onefit.auto.learned import better_learned
 from onefit.auto.prepared import Prepared, planned_seconds
 from onefit.auto.race import SAMPLE_ROWS, Raced, narrow, seconds_without_race
 from onefit.auto.stacked import STACK_SHARE, stack_searches
 from onefit.plan import Deadline, OutOfTime
-from onefit.report.facts import Facts
 from onefit.search.setup import Setup
 from onefit.search_cv import KernelSearchCV
 
@@ -68,15 +66,15 @@ class Selection:
     task : {"regression", "classification"}
     may_be_robust : bool
         Whether outliers may change the loss.
-    strong : list of (name, share)
-        Columns that alone explain nearly all of the target.
+    shares : list of (name, share)
+        The share of the target that each column alone explains on held-out rows.
     reasons, notes : lists of str
         For ``reasons_`` and ``notes_``.
     deadline : Deadline or None
     fallback : Fallback or None
         Features that replace the kernel matrix for lack of time.
-    growing : tuple of str
-        Parameters whose grids may grow: those that the caller did not give.
+    may_grow : bool
+        Whether the grid is by the rules, so that it may be narrowed and may grow.
     seed : int
         For the sample of rows that narrows the candidates.
     preparer : transformer or "passthrough"
@@ -96,12 +94,12 @@ class Selection:
     data: Prepared = field(repr=False)
     task: str
     may_be_robust: bool
-    strong: list[tuple[Any, float]]
+    shares: list[tuple[Any, float]]
     reasons: list[str]
     notes: list[str]
     deadline: Deadline | None = None
     fallback: Fallback | None = None
-    growing: tuple[str, ...] = ()
+    may_grow: bool = False
     seed: int = 0
     preparer: Any = None
     in_folds: bool = False
@@ -119,11 +117,10 @@ class Selection:
         self.average(plain)
         self.learn(plain)
         self.note_columns()
-        self.measure_features()
 
     def narrow(self) -> None:
         """Keep the kernels and bandwidths that a race on a sample of the rows leaves."""
-        if "gamma" not in self.growing:
+        if not self.may_grow:
             return
         found = narrow(self.search, self.data, self.seed)
         if found is not None:
@@ -137,8 +134,8 @@ class Selection:
             return
         self.fallback = fall_back(self.search, self.data, self.deadline, slow)
         if self.fallback is not None:
-            self.reasons.append(self.fallback.begun())
-            print(self.fallback.begun(), file=sys.stderr, flush=True)
+            self.reasons.append(self.fallback.describe())
+            print(self.reasons[-1], file=sys.stderr, flush=True)
 
     def fit_search(self) -> None:
         """Fit the search; with features if its first kernel shows that time is too short."""
@@ -146,8 +143,7 @@ class Selection:
         if not self.in_folds:
             data.announce(self.search)
         if deadline is None:
-            grown = fit_growing(self.search, data.X, data.y, data.params, self.growing)
-            self.reasons.extend(grown)
+            self.reasons += self._fitted()
             return
         setup = data.set_up(self.search)
         planned, _ = planned_seconds(setup)
@@ -160,9 +156,7 @@ class Selection:
 
         try:
             with deadline.over(self.search, whole=self.fallback is None):
-                grown = fit_growing(
-                    self.search, data.X, data.y, data.params, self.growing, has_time
-                )
+                grown = self._fitted(has_time)
         except OutOfTime as error:
             deadline.observe(planned / len(setup.jobs), perf_counter() - begun)
             self.fit_in_time(slow=str(error))
@@ -172,9 +166,17 @@ class Selection:
         deadline.observe(tried * planned, perf_counter() - begun)
         self.reasons += [deadline.cut, *grown] if deadline.cut else grown
 
+    def _fitted(self, has_time: Callable[[], bool] = lambda: True) -> list[str]:
+        """Fit the search, and return what grew; ``has_time`` is asked before each round."""
+        data = self.data
+        if self.may_grow:
+            return fit_growing(self.search, data.X, data.y, data.params, has_time)
+        data.fit(self.search)
+        return []
+
     def resist_outliers(self) -> None:
         """Search again by absolute errors if the residuals of the winner call for it."""
-        part = outliers.part_far_away(self.search, self.data.y) if self.may_be_robust else 0.0
+        part = outliers.outlier_share(self.search, self.data) if self.may_be_robust else 0.0
         if part == 0.0:
             return
         search, late = outliers.robust_search(self.search, self.data, self.deadline)
@@ -210,17 +212,7 @@ class Selection:
 
     def note_columns(self) -> None:
         """Warn of columns that alone explain the target."""
-        self.notes += warn_of_columns(self.strong, self.search, self.data.y, self.task)
-
-    def measure_features(self) -> None:
-        """Compare the winner with the whole kernel, if there is time for that."""
-        if self.fallback is None or self.deadline is None:
-            return
-        self.deadline.reserve = 0.0  # the final fit is done
-        whole, reason = measure_whole(self.search, self.data, self.deadline)
-        self.fallback = self.fallback.measured(whole, reason)
-        scale = Facts(self.search).scale
-        self.reasons.append(self.fallback.describe(scale, scale.label))
+        self.notes += warn_of_columns(self.shares, self.search, self.data.y, self.task)
 
     def explain(self) -> str:
         """Describe what :meth:`run` would do, with planned times; nothing is fitted."""
@@ -235,7 +227,7 @@ class Selection:
 
     def _foresee_race(self) -> bool:
         """Whether :meth:`narrow` will race; a reason says what that means for the plan."""
-        if "gamma" not in self.growing or seconds_without_race(self.search, self.data) is None:
+        if not self.may_grow or seconds_without_race(self.search, self.data) is None:
             return False
         limit = (
             "" if self.deadline is None else "; if that is too slow, features replace the kernel"
@@ -259,9 +251,6 @@ class Selection:
         if self.stack:
             seconds = STACK_SHARE * stages[0][1]
             stages.append(("average of the candidates", seconds, f"always{time}"))
-        if self.fallback is not None:
-            alone = replace(work, lams=1, kernels=1, models=0, features=0)
-            stages.append(("whole kernel, winner", plan.choose(alone).seconds, "if there is time"))
         rows = [[f"  {name}", duration(seconds), when] for name, seconds, when in stages]
         always = sum(seconds for _, seconds, when in stages if when.startswith("always"))
         every = sum(seconds for _, seconds, _ in stages)

@@ -13,16 +13,10 @@ import threading
 from time import monotonic
 from types import FrameType
 
-__all__ = ["INTERRUPTED", "main", "started", "was_interrupted"]
+__all__ = ["INTERRUPTED", "main", "was_interrupted"]
 
 INTERRUPTED = 130
-_started: list[float] = []
 _interrupts: list[int] = []
-
-
-def started() -> float:
-    """When the command began, by :func:`time.monotonic`: before its imports, which count."""
-    return _started[-1] if _started else monotonic()
 
 
 def was_interrupted() -> bool:
@@ -32,26 +26,21 @@ def was_interrupted() -> bool:
 
 def main() -> None:
     """Run the command line; what it needs is imported here and not before."""
-    _started.append(monotonic())
+    begun = monotonic()
     here = threading.current_thread() is threading.main_thread()
     if here and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _note_interrupt)
     try:
-        from onefit.cli.app import app
-    except BaseException as error:
-        if was_interrupted():
-            print("onefit: interrupted", file=sys.stderr)
-            sys.exit(INTERRUPTED)
-        name = getattr(error, "name", None)
-        if not isinstance(error, ModuleNotFoundError) or (name or "onefit").startswith("onefit"):
-            raise
-        sys.exit(f"onefit: {name} is not installed; use: pip install 'onefit[cli,report]'")
-    try:
-        app()
-    except SystemExit as end:
-        if was_interrupted() and end.code == 1:  # typer's own word for it
-            sys.exit(INTERRUPTED)
+        from onefit.cli.app import run
+
+        run(sys.argv[1:], begun)
+    except SystemExit:
         raise
+    except BaseException:
+        if not was_interrupted():
+            raise
+        print("onefit: interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
 
 
 def _note_interrupt(number: int, frame: FrameType | None) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-
-import typer
 
 from onefit.cli import INTERRUPTED, was_interrupted
 
@@ -19,49 +18,36 @@ __all__ = [
     "UNEXPECTED",
     "USAGE",
     "clear_errors",
-    "raise_errors",
 ]
 
 UNEXPECTED, USAGE, BAD_DATA, TOO_LARGE, OTHER_JOURNAL = 1, 2, 3, 4, 5
 
 #: largest number of characters of a sentence
-LONGEST = 1500
-
-
-_raised = False
-
-
-def raise_errors(raised: bool) -> None:
-    """Whether errors of the commands are raised, for ``onefit --traceback``."""
-    global _raised
-    _raised = raised
+MAX_CHARACTERS = 1500
 
 
 @contextmanager
-def clear_errors() -> Iterator[list[str]]:
+def clear_errors(traceback: bool = False) -> Iterator[list[str]]:
     """Turn an error into a sentence on stderr and an exit code; warnings become notes there.
 
-    The list that it yields collects the notes. After :func:`raise_errors` errors are raised as they
-    are.
+    The list that it yields collects the notes. With ``traceback`` errors are raised as they are.
     """
     notes: list[str] = []
 
     def note(message: Warning | str, *_: Any, **__: Any) -> None:
         notes.append(_one_line(message))
-        typer.echo(f"note: {notes[-1]}", err=True)
+        print(f"note: {notes[-1]}", file=sys.stderr, flush=True)
 
     with warnings.catch_warnings():
         warnings.showwarning = note
         try:
             yield notes
-        except (typer.Exit, typer.Abort, typer.BadParameter):
-            raise
         except BaseException as error:
-            if _raised:
+            if traceback:
                 raise
             code = _code(error)
-            typer.echo(f"onefit: {_sentence(error, code)}", err=True)
-            raise typer.Exit(code) from None
+            print(f"onefit: {_sentence(error, code)}", file=sys.stderr)
+            sys.exit(code)
 
 
 def _code(error: BaseException) -> int:
@@ -90,6 +76,8 @@ def _sentence(error: BaseException, code: int) -> str:
         notes = error.args if isinstance(error, KeyboardInterrupt) else ()
         return "interrupted" + "".join(map(str, notes))
     text = _one_line(error)
+    if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("onefit"):
+        return f"{error.name} is not installed; use: pip install 'onefit[cli,report]'"
     if code == UNEXPECTED:
         return f"{type(error).__name__}: {text} (unexpected; --traceback shows where)"
     return text
@@ -99,4 +87,4 @@ def _one_line(message: BaseException | str) -> str:
     """A message as a sentence of some lines at most, whatever value it quotes."""
     from onefit._frames import shortened
 
-    return shortened(" ".join(str(message).split()), LONGEST)
+    return shortened(" ".join(str(message).split()), MAX_CHARACTERS)

@@ -22,7 +22,6 @@ from onefit._format import GIB
 from onefit._frames import shortened
 from onefit._validation import DataError
 from onefit._version import __version__
-from onefit.auto.familiar import Familiar
 from onefit.decide import CalibratedKernelClassifier
 from onefit.decide.values import DecisionValues
 from onefit.estimators.accepted import unwrap
@@ -43,8 +42,8 @@ Array = NDArray[Any]
 
 __all__ = ["TRUSTED", "Model", "load_model", "save_model"]
 
-KERNELS = ("Gaussian", "Laplace", "Linear", "Matern12", "Matern32", "Matern52", "Polynomial")
-OWN = (
+KERNEL_TYPES = ("Gaussian", "Laplace", "Linear", "Matern12", "Matern32", "Matern52", "Polynomial")
+OWN_TYPES = (
     CalibratedKernelClassifier,
     DateEncoder,
     DecisionValues,
@@ -59,7 +58,7 @@ OWN = (
     TablePreparer,
     TextEncoder,
     WrittenNumbers,
-    *(getattr(kernels, name) for name in KERNELS),
+    *(getattr(kernels, name) for name in KERNEL_TYPES),
     *LOSSES.values(),
     *APPROXIMATIONS.values(),
 )
@@ -69,7 +68,7 @@ TRUSTED = (
     "scipy.sparse._csr.csr_matrix",
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
-    *(f"{one.__module__}.{one.__name__}" for one in OWN),
+    *(f"{one.__module__}.{one.__name__}" for one in OWN_TYPES),
 )
 
 
@@ -80,11 +79,12 @@ class Model:
     Attributes
     ----------
     pipeline : Pipeline
-        Steps "prepare" and "model".
+        Steps "prepare", for rows with a learned metric "rows", and "model".
     target : str
     training : dict or None
         For the intervals of a regression: ``y``, ``tests`` (the test rows of each split),
-        ``forward``, ``groups`` and ``sample_weight``.
+        ``forward``, ``groups``, ``sample_weight`` and, with a learned metric, the prepared rows
+        ``X``.
     reach, units : float or None; int
         See :class:`onefit.uncertainty.novelty.TrainingRows`.
     """
@@ -106,18 +106,27 @@ class Model:
         return self.pipeline.named_steps["model"]
 
     @property
+    def learned(self) -> Any:
+        """What transforms prepared rows, or None."""
+        return self.pipeline.named_steps.get("rows")
+
+    def encode(self, rows: Any) -> Any:
+        """Rows that the preparer has read, as the last step takes them."""
+        Z = self.preparer.encode(rows)
+        return Z if self.learned is None else self.learned.transform(Z)
+
+    @property
     def columns(self) -> list[str] | int:
         """Names of the features, or how many there are for LIBSVM."""
         reader = self.preparer.reader_
         return self.preparer.n_features_in_ if reader is None else list(reader.columns_)
 
     @property
-    def familiar(self) -> Familiar:
-        """Reference for new rows, made from the training rows."""
+    def known(self) -> TrainingRows | None:
+        """The training rows that new ones are compared with."""
         if self.reach is None:
-            return Familiar(self.preparer, None)
-        known = TrainingRows(unwrap(self.estimator), self.reach, self.units)
-        return Familiar(self.preparer, known)
+            return None
+        return TrainingRows(unwrap(self.estimator), self.reach, self.units)
 
     @property
     def folds(self) -> Folds:
@@ -128,14 +137,19 @@ class Model:
             return Folds.from_pairs(n, [(np.arange(test.min()), test) for test in tests])
         return Folds.from_removed(n, tests, tests, [True] * len(tests))
 
-    def interval(self, Z: Any, alpha: float) -> Any:
-        """Intervals of a regression for prepared rows, see :func:`onefit.predict_interval`."""
+    def interval(self, rows: Any, alpha: float) -> Any:
+        """Intervals of a regression for rows that the preparer has read.
+
+        See :func:`onefit.predict_interval`. A metric is learned again in every training part.
+        """
         from onefit.uncertainty import predict_interval
 
         training, model = self.training, self.estimator
         assert training is not None
+        X = model.X_fit_ if self.learned is None else training["X"]
         return predict_interval(
-            model, model.X_fit_, training["y"], Z, alpha, cv=self.folds,
+            model if self.learned is None else self.pipeline[1:], X, training["y"],
+            self.preparer.encode(rows), alpha, cv=self.folds,
             sample_weight=training["sample_weight"], groups=training["groups"],
         )  # fmt: skip
 
@@ -146,11 +160,11 @@ def save_model(auto: Any, path: Path, target: str) -> None:
     A classifier keeps only the rows that have a coefficient; a regressor needs all of them for its
     intervals, and has none of them with an approximation.
     """
-    estimator, known = auto.best_estimator_, auto.familiar_.known
+    estimator, known = auto.best_estimator_, auto.training_rows_
     classes = is_classifier(estimator)
     pipeline = Pipeline(
         [
-            ("prepare", auto.pipeline_.named_steps["prepare"]),
+            *auto.pipeline_.steps[:-1],
             ("model", _without_spare_rows(estimator) if classes else estimator),
         ]
     )
@@ -174,6 +188,7 @@ def _training(auto: Any) -> dict[str, Any]:
         "forward": folds.is_forward,
         "groups": None if groups is None else np.unique(groups, return_inverse=True)[1],
         "sample_weight": data.sample_weight,
+        "X": data.X if "rows" in auto.pipeline_.named_steps else None,
     }
 
 

@@ -1,246 +1,193 @@
-"""The options of the commands; options that belong together are one dataclass.
+"""The options of the commands, by argparse.
 
-Values are listed here as text, because the modules that define them take long to import; a test
-compares them.
+Names of losses and kernels are listed here as text, because the modules that define them take long
+to import; a test compares them.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
-from enum import StrEnum
-from functools import wraps
+import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Any
 
-import typer
+from onefit._version import __version__
 
-from onefit.cli.output import check_place
+__all__ = ["make_parser", "parameters_of"]
 
-if TYPE_CHECKING:
-    from onefit.tables import Roles
-
-__all__ = [
-    "Choice",
-    "ColumnOptions",
-    "Data",
-    "DayFirst",
-    "Format",
-    "FormatOption",
-    "Outputs",
-    "flattened",
-]
-
-LOSSES = (
+LOSS_NAMES = (
     "squared; huber, epsilon_insensitive, epsilon_quadratic, quantile, expectile, logistic for "
     "quantities; smoothed_hinge, squared_hinge, log for classes"
 )
-KERNELS = "rbf, laplacian, matern12, matern32, matern52, poly, linear"
+KERNEL_NAMES = "rbf, laplacian, matern12, matern32, matern52, poly, linear"
+SELECT = (
+    "It is the choice of onefit.select in Python. Columns are scaled, missing values filled and "
+    "categories encoded on all rows before the splits are drawn; the model is a scikit-learn "
+    "pipeline that includes these steps."
+)
+PREDICT = (
+    "Prints CSV on stdout, or JSON, or writes a file. A regression gets intervals (columns lower "
+    "and upper) from the held-out residuals of the training rows, on the splits of select: about "
+    "--level of new targets lie inside, for rows of new groups if select had --groups, for later "
+    "rows if it had --time. Predictions are scored on stderr if the new rows have the target too. "
+    "Rows unlike the training rows (column novelty above 1: further from them than any of these "
+    "from the others) have a note in the column unfamiliar."
+)
+DATA = (
+    "CSV, Excel, Parquet or LIBSVM file, or - for CSV on stdin; with features also a folder of "
+    "Parquet files"
+)
+COLUMNS = {
+    "--target": "column to predict; not needed for LIBSVM",
+    "--groups": "column of groups, each of which stays on one side of a split",
+    "--time": "column of times: splits train on earlier rows and test on later ones",
+    "--sample-weight": "column of weights of the rows",
+}
+DAYFIRST = {
+    "--dayfirst": "whether the day comes first in dates such as 01/02/2021; needed only if no date "
+    "of the column decides it"
+}
+CHOICE = {
+    "--scoring": "score: that of any scorer of scikit-learn, or mae, rmse, auc ...; R² or accuracy "
+    "by default",
+    "--loss": f"{LOSS_NAMES} (squared)",
+    "--calibrate": "probabilities of classes for any loss: sigmoid, or isotonic for a thousand "
+    "rows and more",
+}
+CLASS_WEIGHT = {
+    "--class-weight": "balanced: classes have equal weight; or weights by class: yes=3,no=1"
+}
+STACK = {
+    "--stack": "average the candidates instead of choosing one: often a smaller error, for a "
+    "search of three times the time. The default of a regression up to 1,500 rows, if kernels, "
+    "loss, scoring and cost are left to the rules"
+}
+APPROXIMATION = {
+    "--approximation": "nystrom or fourier: features instead of the kernel matrix, for many rows. "
+    "Parquet files, and folders of them, are then streamed, never loaded"
+}
+MINUTES = {
+    "--minutes": "time limit for the whole command: features replace the kernel matrix where the "
+    "plan takes longer, and optional checks are left out"
+}
+FILES = {
+    "--report": "HTML report to write",
+    "--model": "model to write (skops): a scikit-learn pipeline",
+    "--journal": "folder that keeps finished work: after an interrupt the same command resumes "
+    "from it",
+}
+FORMAT = {"--format": "how to print (%(default)s)"}
+LEVEL = {"--level": "level of the intervals of a regression (%(default)s); 0 for none"}
+#: options that are parameters of :func:`onefit.select`
+PARAMETERS = (
+    "task", "scoring", "cv", "loss", "kernels", "class_weight", "calibrate", "stack",
+    "approximation", "minutes",
+)  # fmt: skip
+EPILOG = (
+    "Exit codes: 0 done, 1 unexpected error, 2 wrong usage, 3 bad data, 4 too large for the "
+    "memory, 5 a journal of other data or settings, 130 interrupted."
+)
 
 
-class Format(StrEnum):
-    """Output format of results on stdout."""
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of all commands; what it returns has the name of the command as ``command``."""
+    about = "Choose kernel models by cross-validation, without refitting the splits."
+    parser = argparse.ArgumentParser("onefit", None, about, EPILOG, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"onefit {__version__}")
+    parser.add_argument("--traceback", action="store_true", help="show where an error arose")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
 
-    table = "table"
-    json = "json"
+    def command(name: str, given: str, about: str, more: str = "") -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name,
+            usage=f"onefit {name} [options] {given}",
+            help=about,
+            description=f"{about[:1].upper()}{about[1:]}. {more}",
+            allow_abbrev=False,
+        )
 
-
-Data = Annotated[
-    Path,
-    typer.Argument(
-        help="CSV, Parquet or LIBSVM file, or - for CSV on stdin; with --approximation also a "
-        "folder of Parquet files.",
-        show_default=False,
-    ),
-]
-
-
-def _option(*names: str, panel: str, **options: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=panel, show_default=False, **options)
-
-
-FormatOption = Annotated[Format, _option("--format", help="How to print.", panel="Output")]
-DayFirst = Annotated[
-    bool | None,
-    _option(help="Whether the day comes first in dates such as 01/02/2021; needed only if no date "
-            "of the column decides it.", panel="Columns"),
-]  # fmt: skip
-
-
-@dataclass(frozen=True)
-class ColumnOptions:
-    """The roles of columns."""
-
-    target: Annotated[
-        str | None, _option(help="Column to predict; not needed for LIBSVM.", panel="Columns")
-    ] = None
-    drop: Annotated[
-        list[str] | None, _option(help="Column to leave out; may be repeated.", panel="Columns")
-    ] = None
-    groups: Annotated[
-        str | None,
-        _option(help="Column of groups, each of which stays on one side of a split.",
-                panel="Columns"),
-    ] = None  # fmt: skip
-    time: Annotated[
-        str | None,
-        _option(help="Column of times: splits train on earlier rows and test on later ones.",
-                panel="Columns"),
-    ] = None  # fmt: skip
-    sample_weight: Annotated[
-        str | None, _option(help="Column of weights of the rows.", panel="Columns")
-    ] = None
-    dayfirst: DayFirst = None
-
-    @property
-    def roles(self) -> Roles:
-        """Columns that are neither features nor the target."""
-        from onefit.tables import Roles
-
-        return Roles(self.groups, self.sample_weight, self.time)
+    select = command("select", "data", "choose, fit and evaluate a kernel model", SELECT)
+    explain = command("explain", "data", "print what select would do, its time and memory")
+    for one in (select, explain):
+        one.add_argument("data", type=Path, help=DATA)
+        _add_columns(one)
+        _add_choice(one)
+    _add_outputs(select)
+    _add_predict(command("predict", "model data", "predict the target of new rows", PREDICT))
+    demo = command("demo", "", "select a model for a bundled data set, and write its report")
+    _add(demo, {"--report": "HTML report to write (%(default)s)"}, type=Path, metavar="FILE",
+         default=Path("onefit-demo.html"))  # fmt: skip
+    return parser
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Parameters of the automatic estimators."""
-
-    task: Annotated[str, _option(help="auto, regression or classification.", panel="Choice")] = (
-        "auto"
-    )
-    scoring: Annotated[
-        str | None,
-        _option(help="Score: that of any scorer of scikit-learn, or mae, rmse, auc ...; R² or "
-                "accuracy by default.", panel="Choice"),
-    ] = None  # fmt: skip
-    cv: Annotated[
-        int, _option(help="Splits of the cross-validation; 5 by default.", panel="Choice")
-    ] = 5
-    loss: Annotated[
-        str | None, _option(help=f"Loss: {LOSSES}; squared by default.", panel="Choice")
-    ] = None
-    kernels: Annotated[
-        str | None, _option(help=f"Kernels, separated by commas: {KERNELS}.", panel="Choice")
-    ] = None
-    class_weight: Annotated[
-        str | None,
-        _option(help="balanced: classes have equal weight; or weights by class: yes=3,no=1.",
-                panel="Choice"),
-    ] = None  # fmt: skip
-    calibrate: Annotated[
-        str | None,
-        _option(help="Probabilities of classes for any loss: sigmoid, or isotonic for a thousand "
-                "rows and more.", panel="Choice"),
-    ] = None  # fmt: skip
-    stack: Annotated[
-        bool | None,
-        _option(help="Average the candidates instead of choosing one: often a smaller error, for a "
-                "search of three times the time. The default of a regression up to 1,500 rows, if "
-                "kernels, loss, scoring and cost are left to the rules.", panel="Choice"),
-    ] = None  # fmt: skip
-    approximation: Annotated[
-        str | None,
-        _option(help="nystrom or fourier: features instead of the kernel matrix, for many rows. "
-                "Parquet files, and folders of them, are then streamed, never loaded.",
-                panel="Cost"),
-    ] = None  # fmt: skip
-    minutes: Annotated[
-        float | None,
-        _option(help="Time limit for the whole command: features replace the kernel matrix where "
-                "the plan takes longer, and optional checks are left out.", panel="Cost"),
-    ] = None  # fmt: skip
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """Parameters of :func:`onefit.select`."""
-        kernels = None
-        if self.kernels is not None:
-            kernels = tuple(name.strip() for name in self.kernels.split(",") if name.strip())
-        found = vars(self) | {
-            "kernels": kernels,
-            "class_weight": _class_weight(self.class_weight),
-        }
-        return {name: value for name, value in found.items() if value is not None}
+def parameters_of(given: argparse.Namespace) -> dict[str, Any]:
+    """Parameters of :func:`onefit.select` that were given."""
+    found = {name: getattr(given, name) for name in PARAMETERS}
+    return {name: value for name, value in found.items() if value is not None}
 
 
-@dataclass(frozen=True)
-class Outputs:
-    """Files that a selection writes, and its journal."""
-
-    report: Annotated[Path | None, _option(help="HTML report to write.", panel="Output")] = None
-    model: Annotated[
-        Path | None,
-        _option(help="Model to write (skops): a scikit-learn pipeline.", panel="Output"),
-    ] = None
-    journal: Annotated[
-        Path | None,
-        _option(help="Folder that keeps finished work: after an interrupt the same command "
-                "resumes from it.", panel="Output"),
-    ] = None  # fmt: skip
-
-    @property
-    def files(self) -> dict[str, Path]:
-        """The files, by what they hold."""
-        both = {"report": self.report, "model": self.model}
-        return {what: path for what, path in both.items() if path is not None}
-
-    def check(self) -> None:
-        """Refuse what cannot be written, before any work is done."""
-        for path in self.files.values():
-            check_place(path)
-        if self.journal is None or self.journal.is_dir():
-            return
-        if self.journal.is_file():
-            raise ValueError(f"journal {self.journal} is a file, but a journal is a folder")
-        check_place(self.journal)
-
-    @contextmanager
-    def on_interrupt(self) -> Iterator[None]:
-        """Add to Ctrl-C how the selection is resumed."""
-        try:
-            yield
-        except KeyboardInterrupt as error:
-            if self.journal is None:
-                raise
-            message = f"; finished work is in {self.journal}, run the same command to resume"
-            raise KeyboardInterrupt(message) from error
+def _add(group: Any, options: dict[str, str], **settings: Any) -> None:
+    """Add options that differ in their names and help only."""
+    for name, text in options.items():
+        group.add_argument(name, help=text, **settings)
 
 
-def _class_weight(text: str | None) -> Any:
+def _add_columns(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("columns")
+    _add(group, COLUMNS, metavar="NAME")
+    _add(group, {"--drop": "column to leave out; may be repeated"}, metavar="NAME",
+         action="append", default=[])  # fmt: skip
+    _add(group, DAYFIRST, action=argparse.BooleanOptionalAction)
+
+
+def _add_choice(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("choice")
+    _add(group, {"--task": "auto, regression or classification (%(default)s)"}, default="auto")
+    _add(group, {"--cv": "splits of the cross-validation (%(default)s)"}, type=int, default=5)
+    _add(group, CHOICE, metavar="NAME")
+    _add(group, {"--kernels": f"kernels, separated by commas: {KERNEL_NAMES}"}, type=_names)
+    _add(group, CLASS_WEIGHT, type=_class_weight)
+    _add(group, STACK, action=argparse.BooleanOptionalAction)
+    group = command.add_argument_group("cost")
+    _add(group, APPROXIMATION, metavar="NAME")
+    _add(group, MINUTES, type=float)
+
+
+def _add_outputs(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("output")
+    _add(group, FILES, type=Path, metavar="PATH")
+    _add(group, FORMAT, choices=("table", "json"), default="table")
+
+
+def _add_predict(command: argparse.ArgumentParser) -> None:
+    command.add_argument("model", type=Path, help="model that select wrote")
+    command.add_argument("data", type=Path, help=DATA)
+    _add(command, {"--output": "CSV or Parquet file to write, instead of stdout (-)"}, type=Path)
+    _add(command, {"--id": "column that names the rows, to be kept with their predictions"})
+    _add(command, LEVEL, type=_level, default=0.9)
+    _add(command, DAYFIRST, action=argparse.BooleanOptionalAction)
+    _add(command, FORMAT, choices=("table", "json"), default="table")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _level(text: str) -> float:
+    level = float(text)
+    if not 0.0 <= level <= 0.999:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 0.999")
+    return level
+
+
+def _class_weight(text: str) -> Any:
     """A word, or a weight for each class named."""
-    if text is None or "=" not in text:
+    if "=" not in text:
         return text
     pairs = [one.rpartition("=") for one in text.split(",")]
     try:
         return {name.strip(): float(weight) for name, _, weight in pairs}
     except ValueError:
-        raise ValueError(
-            f"class_weight {text!r} must be 'balanced', or weights by class separated by commas, "
-            "such as yes=3,no=1"
+        raise argparse.ArgumentTypeError(
+            f"{text!r} must be 'balanced', or weights by class separated by commas, such as "
+            "yes=3,no=1"
         ) from None
-
-
-def flattened(function: Callable[..., None]) -> Callable[..., None]:
-    """The function with a parameter, and so an option, for each field of its dataclasses."""
-    hints = get_type_hints(function, include_extras=True)
-    groups: dict[str, Any] = {name: one for name, one in hints.items() if is_dataclass(one)}
-
-    @wraps(function)
-    def command(**given: Any) -> None:
-        for name, group in groups.items():
-            given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
-        function(**given)
-
-    flat: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(function).parameters.items():
-        of = groups.get(name)
-        own = [parameter] if of is None else inspect.signature(of).parameters.values()
-        known = hints if of is None else get_type_hints(of, include_extras=True)
-        flat += [
-            one.replace(annotation=known[one.name], kind=inspect.Parameter.KEYWORD_ONLY)
-            for one in own
-        ]
-    command.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in flat} | {"return": None}
-    return command

@@ -14,18 +14,56 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["as_csv", "check_output", "check_place", "write_frames"]
+__all__ = ["Outputs", "as_csv", "check_output", "write_frames"]
 
 #: first characters of a formula
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+PLAIN_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
-def check_place(path: Path) -> None:
+@dataclass(frozen=True)
+class Outputs:
+    """Files that a selection writes, and its journal; None for those that were not asked for."""
+
+    report: Path | None = None
+    model: Path | None = None
+    journal: Path | None = None
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files, by what they hold."""
+        both = {"report": self.report, "model": self.model}
+        return {what: path for what, path in both.items() if path is not None}
+
+    def check(self) -> None:
+        """Refuse what cannot be written, before any work is done."""
+        for path in self.files.values():
+            _check_place(path)
+        if self.journal is None or self.journal.is_dir():
+            return
+        if self.journal.is_file():
+            raise ValueError(f"journal {self.journal} is a file, but a journal is a folder")
+        _check_place(self.journal)
+
+    @contextmanager
+    def on_interrupt(self) -> Iterator[None]:
+        """Add to Ctrl-C how the selection is resumed."""
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            if self.journal is None:
+                raise
+            message = f"; finished work is in {self.journal}, run the same command to resume"
+            raise KeyboardInterrupt(message) from error
+
+
+def _check_place(path: Path) -> None:
     """Refuse a file whose folder does not exist, or that is one."""
     if not path.absolute().parent.is_dir():
         raise ValueError(f"there is no folder {str(path.parent)!r} to write {path.name} to")
@@ -37,7 +75,7 @@ def check_output(path: Path) -> None:
     """Refuse a file that predictions cannot be written to, before any work is done."""
     if path.suffix.lower() not in (".csv", ".parquet", ".pq"):
         raise ValueError(f"--output {path.name} must end in .csv or .parquet")
-    check_place(path)
+    _check_place(path)
 
 
 def as_csv(frame: Any, header: bool = True) -> str:
@@ -54,7 +92,7 @@ def as_csv(frame: Any, header: bool = True) -> str:
 
 def _as_text(value: Any) -> Any:
     """A value that is no formula."""
-    if isinstance(value, str) and value.startswith(FORMULA) and not NUMBER.fullmatch(value):
+    if isinstance(value, str) and value.startswith(FORMULA) and not PLAIN_NUMBER.fullmatch(value):
         return f"'{value}"
     return value
 

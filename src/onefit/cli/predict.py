@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 from sklearn import metrics
 from sklearn.base import is_classifier
@@ -64,18 +64,18 @@ class Predictions:
     _truth: list[tuple[Array, Array]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self._unfamiliar = Unfamiliar(self.model.familiar)
+        self._unfamiliar = Unfamiliar(self.model.preparer, self.model.known, self.model.learned)
 
     def write(self, output: Path) -> None:
         """Write the predictions to a CSV or Parquet file."""
         check_output(output)
         rows = write_frames(self.frames(), output)
-        typer.echo(f"{rows} predictions written to {output}", err=True)
+        print(f"{rows} predictions written to {output}", file=sys.stderr)
 
     def print_csv(self) -> None:
         """Print the predictions as CSV on stdout."""
         for place, frame in enumerate(self.frames()):
-            typer.echo(as_csv(frame, header=place == 0), nl=False)
+            print(as_csv(frame, header=place == 0), end="")
 
     @property
     def document(self) -> dict[str, Any]:
@@ -87,11 +87,11 @@ class Predictions:
     def show_notes(self) -> None:
         """Print notes on unusual rows, and scores if the targets are known, on stderr."""
         for sentence in self._unfamiliar.sentences:
-            typer.echo(f"warning: {sentence}", err=True)
+            print(f"warning: {sentence}", file=sys.stderr)
         if self.scores:
             known = sum(truth.size for truth, _ in self._truth)
             text = ", ".join(f"{name} {value:.4g}" for name, value in self.scores.items())
-            typer.echo(f"scored on the {known} rows that have the target: {text}", err=True)
+            print(f"scored on the {known} rows that have the target: {text}", file=sys.stderr)
 
     def frames(self) -> Iterator[Any]:
         """Predictions for some rows after the other."""
@@ -151,7 +151,7 @@ class Predictions:
         """Predictions for rows that the preparer has read."""
         import pandas as pd
 
-        Z, estimator = self.model.preparer.encode(rows), self.model.estimator
+        Z, estimator = self.model.encode(rows), self.model.estimator
         columns: dict[str, Any] = {"prediction": estimator.predict(Z)}
         if is_classifier(estimator):
             classes = estimator.classes_
@@ -163,7 +163,7 @@ class Predictions:
             values = np.asarray(values).reshape(rows.shape[0], -1)
             columns |= {f"{word}_{one}": values[:, i] for i, one in enumerate(classes)}
         elif has_intervals:
-            found = self.model.interval(Z, 1.0 - self.level)
+            found = self.model.interval(rows, 1.0 - self.level)
             columns |= {"lower": found.lower, "upper": found.upper}
         return pd.DataFrame(columns)
 

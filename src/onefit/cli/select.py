@@ -20,12 +20,12 @@ from sklearn.model_selection import TimeSeriesSplit
 from onefit.auto.estimator import make_auto
 from onefit.auto.planning import check_rows
 from onefit.cli.model import save_model
-from onefit.cli.options import ColumnOptions, Outputs
+from onefit.cli.output import Outputs
 from onefit.cli.progress import progress
 from onefit.prepare import TablePreparer
-from onefit.tables import Table, read_table
+from onefit.tables import Roles, Table, read_table
 
-__all__ = ["Selected", "explain_file", "select_file", "select_table"]
+__all__ = ["Selected", "auto_for", "explain_file", "select_file", "select_table", "write_files"]
 
 #: smallest time limit in minutes that remains after reading
 MIN_MINUTES = 1e-3
@@ -39,9 +39,8 @@ class Selected:
     ----------
     auto : AutoKernelRegressor or AutoKernelClassifier
         Fitted.
-    file, target : str
-    rows, columns : int
-        Size of the table, without the target.
+    data : dict
+        Names of the "file" and the "target"; numbers of "rows" and of "columns" without the target.
     seconds : float
         For preparing and searching.
     files : dict of str to Path
@@ -49,45 +48,38 @@ class Selected:
     """
 
     auto: Any = field(repr=False)
-    file: str
-    target: str
-    rows: int
-    columns: int
+    data: dict[str, Any]
     seconds: float
     files: dict[str, Path]
 
-    @classmethod
-    def of(
-        cls,
-        auto: Any,
-        file: str,
-        target: str,
-        shape: tuple[int, int],
-        seconds: float,
-        outputs: Outputs,
-        notes: list[str],
-        **report: Any,
-    ) -> Selected:
-        """Write the files of a fitted estimator; ``report`` are options of its report.
 
-        ``notes`` are all that stderr had; a verdict among them has its own place in the output.
-        """
-        if outputs.report is not None:
-            auto.compare_criteria()  # which may note what it leaves out
-        auto.notes_ = [one for one in dict.fromkeys(notes) if one != auto.verdict_]
-        if outputs.model is not None:
-            save_model(auto, outputs.model, target)
-        if outputs.report is not None:
-            command = shlex.join(["onefit", *sys.argv[1:]])
-            about = {"title": f"{file}: {target}", "target": target, "command": command}
-            auto.report(outputs.report, **about, **report)
-        rows, columns = shape
-        return cls(auto, file, target, rows, columns, seconds, outputs.files)
+def write_files(
+    auto: Any, data: dict[str, Any], seconds: float, outputs: Outputs, notes: list[str],
+    rows: Any = None,
+) -> Selected:  # fmt: skip
+    """Write the files of a fitted estimator; ``rows`` are described in its report.
+
+    ``notes`` are all that stderr had; a verdict among them has its own place in the output.
+    """
+    if outputs.report is not None:
+        auto.compare_criteria()  # which may note what it leaves out
+    auto.notes_ = [one for one in dict.fromkeys(notes) if one != auto.verdict_]
+    if outputs.model is not None:
+        save_model(auto, outputs.model, data["target"])
+    if outputs.report is not None:
+        auto.report(
+            outputs.report,
+            title=f"{data['file']}: {data['target']}",
+            target=data["target"],
+            command=shlex.join(["onefit", *sys.argv[1:]]),
+            rows=rows,
+        )
+    return Selected(auto, data, seconds, outputs.files)
 
 
 def select_file(
     path: Path,
-    columns: ColumnOptions,
+    roles: Roles,
     parameters: dict[str, Any],
     outputs: Outputs,
     begun: float,
@@ -98,7 +90,7 @@ def select_file(
     Parameters
     ----------
     path : Path
-    columns : ColumnOptions
+    roles : Roles
     parameters : dict
         As :func:`onefit.select` takes them.
     outputs : Outputs
@@ -112,12 +104,12 @@ def select_file(
     outputs.check()
     parameters = parameters | {"journal": outputs.journal}
     if is_streamed(path, parameters.get("approximation")):
-        return select_streamed(path, columns, parameters, outputs, notes)
-    table = _read(path, columns, parameters)
+        return select_streamed(path, roles, parameters, outputs, notes)
+    table = _read(path, roles, parameters)
     if parameters.get("minutes", 0.0) > 0.0:
         spent = (monotonic() - begun) / 60.0
         parameters["minutes"] = max(parameters["minutes"] - spent, MIN_MINUTES)
-    return select_table(table, path.name, columns.dayfirst, parameters, outputs, notes)
+    return select_table(table, path.name, roles.dayfirst, parameters, outputs, notes)
 
 
 def select_table(
@@ -130,49 +122,45 @@ def select_table(
 ) -> Selected:
     """Select on a table, see :func:`select_file`."""
     start = perf_counter()
-    auto, y = _auto(table, dayfirst, parameters)
+    auto, y = _auto_of(table, dayfirst, parameters)
     with outputs.on_interrupt(), progress(auto):
         auto.fit(table.X, y, groups=table.groups, sample_weight=table.sample_weight)
-    seconds = perf_counter() - start
+    seconds, (n, d) = perf_counter() - start, table.X.shape
+    data = {"file": name, "rows": n, "columns": d, "target": table.target}
     rows = None if issparse(table.X) else table.X
-    return Selected.of(auto, name, table.target, table.X.shape, seconds, outputs, notes, rows=rows)
+    return write_files(auto, data, seconds, outputs, notes, rows)
 
 
-def explain_file(path: Path, columns: ColumnOptions, parameters: dict[str, Any]) -> str:
+def explain_file(path: Path, roles: Roles, parameters: dict[str, Any]) -> str:
     """The plan of a selection, in words."""
-    table = _read(path, columns, parameters)
-    auto, y = _auto(table, columns.dayfirst, parameters)
+    if path.is_dir():
+        raise ValueError(
+            f"{str(path)!r} is a folder; explain plans for rows in memory, of one file"
+        )
+    table = _read(path, roles, parameters)
+    auto, y = _auto_of(table, roles.dayfirst, parameters)
     found: str = auto.explain(table.X, y, groups=table.groups, sample_weight=table.sample_weight)
     return found
 
 
-def _read(path: Path, columns: ColumnOptions, parameters: dict[str, Any]) -> Table:
+def _read(path: Path, roles: Roles, parameters: dict[str, Any]) -> Table:
     """The table; too many rows for a kernel matrix are refused before they are read."""
     whole = not ({"approximation", "minutes"} & set(parameters))
-    return read_table(
-        path,
-        columns.target,
-        tuple(columns.drop or ()),
-        check_rows if whole else None,
-        columns.roles,
-        columns.dayfirst,
-    )
+    return read_table(path, roles, check_rows if whole else None)
 
 
-def _auto(table: Table, dayfirst: bool | None, parameters: dict[str, Any]) -> tuple[Any, Any]:
+def _auto_of(table: Table, dayfirst: bool | None, parameters: dict[str, Any]) -> tuple[Any, Any]:
     """The automatic estimator for a table, and the target as it takes it."""
-    given = dict(parameters, prepare=TablePreparer(dayfirst=dayfirst))
-    if table.ordered and "cv" in given:
-        given["cv"] = TimeSeriesSplit(given["cv"])
-    return make_auto(table.y, **with_labels(given, table.y))
+    if table.ordered and "cv" in parameters:
+        parameters = parameters | {"cv": TimeSeriesSplit(parameters["cv"])}
+    return auto_for(table.y, dayfirst, parameters)
 
 
-def with_labels(parameters: dict[str, Any], y: Any) -> dict[str, Any]:
-    """Weights by class for the labels of y, which the command line knows as text."""
-    weights = parameters.get("class_weight")
-    if not isinstance(weights, dict):
-        return parameters
-    labels = {str(label): label for label in np.unique(y).tolist()}
-    return parameters | {
-        "class_weight": {labels.get(name, name): weight for name, weight in weights.items()}
-    }
+def auto_for(y: Any, dayfirst: bool | None, parameters: dict[str, Any]) -> tuple[Any, Any]:
+    """The automatic estimator for a target, and the target as it takes it."""
+    given = parameters | {"prepare": TablePreparer(dayfirst=dayfirst)}
+    weights = given.get("class_weight")
+    if isinstance(weights, dict):  # of labels, which the command line knows as text
+        labels = {str(label): label for label in np.unique(y).tolist()}
+        given["class_weight"] = {labels.get(name, name): one for name, one in weights.items()}
+    return make_auto(y, **given)

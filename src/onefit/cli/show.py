@@ -23,6 +23,7 @@ from onefit.cli.select import Selected
 from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts
 from onefit.report.words import Listing, comparison, headline, ranking, spent
+from onefit.search.pipeline_rows import as_kernel_search
 
 __all__ = ["as_json", "document", "show"]
 
@@ -33,21 +34,22 @@ MAX_RANKED = 10
 def show(found: Selected) -> None:
     """Print a selection on stdout."""
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
-    auto, facts = found.auto, Facts(found.auto.search_)
+    auto, facts, data = found.auto, Facts(as_kernel_search(found.auto.search_)), found.data
     console.print(
-        f"[bold]{escape(found.file)}[/]: {found.rows:,} rows, {found.columns:,} columns, target "
-        f"{escape(shortened(found.target))}"
+        f"[bold]{escape(data['file'])}[/]: {data['rows']:,} rows, {data['columns']:,} columns, "
+        f"target {escape(shortened(data['target']))}"
     )
     for reason in auto.reasons_:
         console.print(f"  {escape(reason)}")
-    for note in auto.notes_:
+    in_sight = sys.stdout.isatty() and sys.stderr.isatty()  # notes were printed on stderr
+    for note in () if in_sight else auto.notes_:
         console.print(f"  [bold]Note[/]: {escape(note)}")
     for table in (ranking(facts, MAX_RANKED), comparison(facts)):
         if table is not None:
             console.print()
             console.print(_as_rich(table))
     console.print()
-    for line in headline(facts, found.target):
+    for line in headline(facts, data["target"]):
         console.print(escape(line))
     console.print(f"Time: {duration(found.seconds)}. {escape(spent(facts))}")
     for what, path in found.files.items():
@@ -65,17 +67,12 @@ def _as_rich(listing: Listing) -> Table:
 
 def document(found: Selected) -> dict[str, Any]:
     """The winner, the ranking, the cost, and the reasons of all choices."""
-    auto, facts = found.auto, Facts(found.auto.search_)
+    auto, facts = found.auto, Facts(as_kernel_search(found.auto.search_))
     return {
         "onefit": __version__,
-        "data": {
-            "file": found.file,
-            "rows": found.rows,
-            "columns": found.columns,
-            "target": found.target,
-        },
+        "data": found.data,
         "task": auto._task,
-        "headline": headline(facts, found.target),
+        "headline": headline(facts, found.data["target"]),
         "reasons": auto.reasons_,
         "notes": auto.notes_,
         "candidates": len(facts.table["params"]),
@@ -142,7 +139,7 @@ def _candidate(facts: Facts, i: int) -> dict[str, Any]:
 
 
 def as_json(value: Any) -> str:
-    """JSON, in which numbers that it has no word for are null."""
+    """JSON text, with null for NaN and infinite numbers."""
     return json.dumps(_plain(value), indent=2, allow_nan=False, ensure_ascii=False)
 
 

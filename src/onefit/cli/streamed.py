@@ -1,7 +1,7 @@
 """Parquet files that are streamed: selections that never hold the rows.
 
-Columns are encoded by what a uniform sample of the rows tells (scales, medians, categories), the
-rows themselves as they are read. A category that the sample has not met counts as a rare one.
+Scales, medians and categories come from a uniform sample of the rows; every row is encoded as it is
+read. A category that is not in the sample is encoded like an unknown one.
 """
 
 from __future__ import annotations
@@ -15,21 +15,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
 from onefit._frames import as_frame, shown
 from onefit._validation import DataError
-from onefit.auto.estimator import make_auto
 from onefit.auto.run import Selection
-from onefit.cli.options import ColumnOptions, Outputs
+from onefit.cli.output import Outputs
 from onefit.cli.progress import progress
-from onefit.cli.select import Selected, with_labels
+from onefit.cli.select import Selected, auto_for, write_files
 from onefit.files import is_parquet
-from onefit.prepare import TablePreparer
 from onefit.rows import Accumulator, Chunk, HashKFold, open_rows, run
 from onefit.rows.parquet import open_dataset
 from onefit.rows.sample import row_hash
 from onefit.rows.source import Source
-from onefit.tables import check_target
+from onefit.tables import Roles, check_target
 
 Array = NDArray[Any]
 
@@ -37,7 +36,7 @@ __all__ = ["is_streamed", "select_streamed"]
 
 #: rows of the sample from which columns are encoded
 FRAME_SAMPLE_ROWS = 20_000
-#: names of columns other than features, which no file has
+#: names of internal columns, which no file has
 TARGET, HASH = "\0target", "\0hash"
 
 
@@ -71,42 +70,44 @@ class FrameSample(Accumulator[Any, Any]):
 
 def select_streamed(
     path: Path,
-    columns: ColumnOptions,
+    roles: Roles,
     parameters: dict[str, Any],
     outputs: Outputs,
     notes: list[str],
 ) -> Selected:
     """Select on the rows of Parquet files, and write the files asked for."""
-    _check(columns, parameters, path)
-    start, target = perf_counter(), str(columns.target)
+    _check(roles, parameters, path)
+    start, target = perf_counter(), str(roles.target)
     gaps, filter = _gaps(path, target)
     cv = HashKFold(parameters["cv"])
     source = open_rows(
-        path, target, sample_weight=columns.sample_weight, groups=columns.groups,
-        drop=tuple(columns.drop or ()), cv=cv, filter=filter, numeric=False,
+        path, target, sample_weight=roles.sample_weight, groups=roles.groups,
+        drop=roles.drop, cv=cv, filter=filter, numeric=False,
     )  # fmt: skip
     used = source.n_rows - gaps
     drawn = run(FrameSample(FRAME_SAMPLE_ROWS), source.raw)
     y = check_target(drawn.pop(TARGET).to_numpy(), target)
-    given = parameters | {"cv": cv, "prepare": TablePreparer(dayfirst=columns.dayfirst)}
-    auto, y = make_auto(y, **with_labels(given, y))
+    auto, y = auto_for(y, roles.dayfirst, parameters | {"cv": cv})
+    if is_classifier(auto) and len(y) < used:  # a label of many rows may be once in the sample
+        _, place, counts = np.unique(y, return_inverse=True, return_counts=True)
+        drawn, y = drawn[counts[place] > 1], y[counts[place] > 1]
     planned = auto._plan(drawn, y, None, None)
     with outputs.on_interrupt(), progress(planned.search):
         planned.search.fit(_encoded(source, planned))
     planned.note_columns()
     planned.reasons.append(_about(used, len(y)))
     auto._keep(planned)
-    seconds = perf_counter() - start
-    shape = used, len(source.names or ())
-    return Selected.of(auto, path.name, target, shape, seconds, outputs, notes)
+    columns, seconds = len(source.names or ()), perf_counter() - start
+    data = {"file": path.name, "rows": used, "columns": columns, "target": target}
+    return write_files(auto, data, seconds, outputs, notes)
 
 
-def _check(columns: ColumnOptions, parameters: dict[str, Any], path: Path) -> None:
-    if columns.time is not None:
+def _check(roles: Roles, parameters: dict[str, Any], path: Path) -> None:
+    if roles.time is not None:
         raise ValueError(
             "--time puts rows in order in memory, and these are streamed; leave it out"
         )
-    if columns.target is None:
+    if roles.target is None:
         raise DataError(f"{path.name} has no target yet; name the column to predict with --target")
     if parameters.get("stack"):
         raise ValueError(
@@ -146,8 +147,8 @@ def _about(used: int, rows: int) -> str:
     if rows == used:
         return "rows were streamed"
     return (
-        "rows were streamed; scales and categories of the columns are those of a uniform sample "
-        f"of {rows:,} of them"
+        "rows were streamed; the target, scales and categories above are those of a uniform "
+        f"sample of {rows:,} of them"
     )
 
 

@@ -3,8 +3,9 @@
 Any column, at its minimiser or not, has a bound on its error (onefit.proof.certificate). Where
 rounding is too much for it, predictions are computed in nearly twice the digits, further Newton
 steps remove what these show to be missing from stationarity, and a sharper bound is taken. The
-coefficients are then sums of two numbers, the second what the first has no room for, and a loss of
-the residual is seen from its targets: where y - u is small, its digits are what counts.
+coefficients are then sums of two numbers, the second with the digits beyond those of the first. For
+a loss of the residual, predictions are computed minus the targets: where y - u is small, its digits
+count.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from onefit._types import Array, Indices, Mask
 from onefit.columns.newton import Batch
 from onefit.problem import Columns, Solution
-from onefit.proof.certificate import EXACT_TOLERANCE, Candidates
+from onefit.proof.certificate import EXACT_TOLERANCE, ApproximateModels
 from onefit.proof.precise import EPSILON, precise_summation, predictions, summation, two_sum
 from onefit.systems import NewtonModel, System
 
@@ -108,14 +109,14 @@ def _refined(digits: _Digits, wanted: float, steps: int) -> _Digits:
 
 @dataclass
 class _Digits:
-    """Models with coefficients a + low, low being what a has no room for.
+    """Models with coefficients a + low, where low has the digits beyond those of a.
 
     Attributes
     ----------
     u, values : (n, k) arrays
-        Predictions, seen from the origin and from zero.
+        Predictions minus ``origin``, and predictions.
     gap : (n, k) array
-        What is missing from stationarity.
+        2 Lambda a + s g, zero at the minimiser.
     error : (k,) array
         Bound on the error of the values of the tested rows.
     """
@@ -199,9 +200,9 @@ class _Digits:
 
 def _candidates(
     columns: Columns, y: Array, a: Array, u: Array, drift: Array, low: Any = 0.0
-) -> Candidates:
+) -> ApproximateModels:
     problem = columns.problem
-    return Candidates(
+    return ApproximateModels(
         problem.norms, np.arange(a.shape[0]), columns.loss, problem.fit_intercept, y,
         columns.weights, columns.ridge, a, u, drift, low,
     )  # fmt: skip

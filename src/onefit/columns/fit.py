@@ -84,7 +84,7 @@ def certified_fit(problem: Problem, lam: float, found: Solution) -> tuple[Soluti
 def solve(
     problem: Problem, lam: float, solver: str = "auto", start: Solution | None = None
 ) -> Solution:
-    """What :func:`fit` finds, at its minimiser or not: for those who certify what follows from it.
+    """As :func:`fit`, but without an error where the minimiser was not reached.
 
     ``converged`` says whether it is stationary up to rounding.
     """
@@ -102,12 +102,12 @@ def certified(
 ) -> Batch:
     """Solutions with bounds on their errors on the tested rows, refined where these are too large.
 
-    A kernel matrix that is not held has no extended precision, and its bounds stand as they are;
-    a loss that does not tell its largest curvature has none.
+    Bounds are not refined for a kernel matrix that is not held, and there are none for a loss
+    without ``max_curvature``.
     """
     batch = Batch.start(columns, Cholesky(columns.problem, columns.ridge), found)
     batch.own()
-    batch.settled[:] = True  # whether it is, the certificate tells
+    batch.settled[:] = True  # the certificate decides whether it is
     batch.steps[:] = found.steps
     if not hasattr(columns.loss, "max_curvature"):
         return batch

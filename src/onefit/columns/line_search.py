@@ -18,10 +18,12 @@ from onefit.losses.base import Loss, loss_of
 
 __all__ = ["line_search"]
 
-#: the part of the slope at zero that counts as zero
+#: share of the slope at zero that counts as zero: a few hundred roundings
 SLOPE_TOLERANCE = 1e-13
-_MAX_STEP_LENGTH = 2.0**20
-_MAX_TRIALS = 60
+#: a slope still negative at this t is not followed further
+MAX_STEP_LENGTH = 2.0**20
+#: trials of a column; halving the bracket alone finds all digits in as many
+MAX_TRIALS = 60
 
 
 def line_search(
@@ -46,7 +48,8 @@ def line_search(
     linear, quadratic : (k,) arrays
         2 Lambda a'K da and 2 Lambda da'K da.
     tolerance : float
-        The part of the slope at zero that may be left, on this side of the minimum.
+        Share of the slope at zero that may be left before the minimum; beyond it no more than
+        SLOPE_TOLERANCE is.
     """
     moving = s * dU
 
@@ -63,12 +66,12 @@ def line_search(
     done = np.where(start < 0, 1.0, 0.0)
     left = np.flatnonzero(start < 0)
     low, high = np.zeros(every.size), np.full(every.size, np.inf)
-    for _ in range(_MAX_TRIALS):
+    for _ in range(MAX_TRIALS):
         if left.size == 0:
             break
         t = done[left]
         value, curvature = slope(t, left)
-        # on the far side of the minimum a small slope may be steep enough to have gone up again
+        # beyond the minimum the objective may have risen again where the slope is small
         allowed = np.where(value > 0, min(tolerance, SLOPE_TOLERANCE), tolerance)
         finished = np.abs(value) <= allowed * np.abs(start[left])
         low[left] = np.where(value < 0, t, low[left])
@@ -76,7 +79,7 @@ def line_search(
         done[left] = np.where(finished, t, _propose(t, value, curvature, low[left], high[left]))
         narrow = high[left] <= (1.0 + max(4e-16, 0.1 * tolerance)) * low[left]
         done[left] = np.where(narrow & ~finished, low[left], done[left])
-        left = left[~(finished | narrow | (done[left] >= _MAX_STEP_LENGTH))]
+        left = left[~(finished | narrow | (done[left] >= MAX_STEP_LENGTH))]
     return done
 
 

@@ -40,38 +40,38 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
 from onefit.columns.line_search import line_search
-from onefit.columns.recentre import flat_columns, recentred
 from onefit.losses.base import loss_of
 from onefit.problem import Columns, Solution
+from onefit.proof.flat_interval import MAX_BISECTIONS, shift_to_middle
 from onefit.proof.precise import EPSILON, summation
 from onefit.systems import NewtonModel, System
 
 __all__ = ["Batch", "minimise"]
 
-#: largest number of steps of a batch
+#: steps of a batch, at most
 MAX_NEWTON_STEPS = 40
-#: steps that a smooth loss with the curvature of another point may still need
+#: expected further steps above which a smooth loss with the curvature of another point is left to
+#: another method (benchmarks/ablation.py)
 MAX_FIXED_CURVATURE_STEPS = 12
-#: largest number of full steps of a column, from piece to next piece, before line searches
+#: full steps of a column, from piece to next piece, before line searches (benchmarks/ablation.py)
 MAX_FULL_STEPS = 12
-#: multiple of the first objective that such steps may reach
+#: multiple of the first objective that such steps may reach; at 1, folds of a smoothed hinge take
+#: up to a third more time, and those of narrow corners down to half; without a limit, twice as much
 MAX_OBJECTIVE_RATIO = 2.0
-#: bisections to find a point on a piece that a step crosses
-MAX_PIECE_BISECTIONS = 40
-#: the part of the predicted decrease above which a full step needs no line search
+#: share of the predicted decrease above which a full step needs no line search
+#: (benchmarks/ablation.py)
 MIN_DECREASE_SHARE = 0.3
-#: the part of its slope that a line search may leave; a smaller one saves no steps
+#: share of its slope that a line search may leave; a smaller one saves no steps
+#: (benchmarks/ablation.py)
 MAX_SLOPE_SHARE = 0.01
-#: the end of a step that was cut shorter than this is no base for the next: digits would be lost
+#: share of a step that must be taken for its end to be the base of the next: below, digits are lost
 MIN_STEP_SHARE = 0.01
-#: steps of a smooth loss may go this many times as far as its points are from zero
+#: largest step of a smooth loss, in units of the distance of its points from zero
 MAX_RELATIVE_STEP = 16.0
-#: predictions of a smooth loss with the curvature of another point move by less than this part of
-#: the scale in the last step; with its own, which squares what is left, the root of rounding does
-FIXED_CURVATURE_TOLERANCE = 1e-9
-#: what a system that is not solved to rounding may leave of the last step, in units of the scale
-INEXACT_SYSTEM_TOLERANCE = 1e-9
-
+#: error of predictions, in units of the scale, at which linear convergence ends: that of a smooth
+#: loss with the curvature of another point, and of steps whose systems are not solved to rounding;
+#: small beside EXACT_TOLERANCE
+LINEAR_TOLERANCE_IN_SCALES = 1e-9
 
 #: arrays of a column in addition to its solution
 _STATE = ("pieces", "held", "ceiling", "steps", "settled", "stuck", "change", "error")
@@ -86,11 +86,11 @@ class Batch:
     columns : Columns
     system : System
     at : Solution
-        Where each column stands.
+        The current point of each column.
     base : Solution
         Origin of the next step.
     pieces : (n, k) array
-        The pieces of the loss whose models the next step takes.
+        The pieces of the loss that the next step takes for its model.
     held : (n, k) array
         Points on these pieces, for rows that ``at`` takes across them; NaN for all others.
     ceiling : (k,) array
@@ -101,7 +101,7 @@ class Batch:
     settled : (k,) bool array
         Whether the last step ended at the minimiser, up to rounding.
     stuck : (k,) bool array
-        Whether the last step found no way down.
+        Whether the last step could not lower the objective.
     change : (k,) array
         How far the last step would have moved a prediction.
     error : (k,) array
@@ -125,7 +125,7 @@ class Batch:
     def start(
         cls, columns: Columns, system: System, at: Solution, base: Solution | None = None
     ) -> Batch:
-        """Columns at a point of their own each, whose arrays are not written to."""
+        """Columns at the points ``at``, whose arrays are not written to."""
         k, pieces = columns.ridge.size, columns.loss.piece(columns.y, at.u)
         no, far = np.zeros((2, k), dtype=bool), np.full((2, k), np.inf)
         held, ceiling = np.full_like(at.u, np.nan), np.full(k, np.nan)
@@ -178,7 +178,7 @@ class Batch:
         # points that are not on one parabola all the way: all of them if the loss is smooth
         bent = columns.train if self.smooth else (pieces != self.pieces) & columns.train
         self.base, self.change = there, np.abs(move).max(axis=0)
-        exact = self.system.tolerance * self.change <= INEXACT_SYSTEM_TOLERANCE * columns.scale
+        exact = self.system.tolerance * self.change <= LINEAR_TOLERANCE_IN_SCALES * columns.scale
         self.settled = (self.change <= self._small()) | (exact & ~bent.any(axis=0))
         leap, high = self._leaps(there, full)
         t, search = np.where(high, 0.0, 1.0), np.flatnonzero(~(self.settled | leap | high))
@@ -233,7 +233,7 @@ class Batch:
         return np.asarray(1.0 + np.abs(self.columns.y) + np.abs(self.at.u))
 
     def _stray(self, there: Solution, g: Array) -> tuple[Mask, Array]:
-        """Columns that the model sends past everything, and curvatures that hold them.
+        """Columns that the model sends too far, and curvatures that prevent it.
 
         In the far tails of a smooth loss the model is worthless: it sends a point g / d away. With
         s d >= |g| / reach points are held within their own size of where they are.
@@ -244,11 +244,11 @@ class Batch:
         return stray, np.abs(g) / (s * reach)
 
     def _small(self) -> Array:
-        """The change of a prediction that is mere rounding, or the last of a smooth loss."""
+        """The change of a prediction at which steps end: rounding, or more for a smooth loss."""
         epsilon, scale = self.columns.epsilon, self.columns.scale
         tolerance = 4.0 * epsilon
         if self.smooth:
-            tolerance = max(FIXED_CURVATURE_TOLERANCE, tolerance) if self.kept else epsilon**0.5
+            tolerance = max(LINEAR_TOLERANCE_IN_SCALES, tolerance) if self.kept else epsilon**0.5
         return np.asarray(tolerance * scale + 4.0 * epsilon * np.abs(self.at.u).max(axis=0))
 
     def _minimum(self, g: Array, d: Array) -> tuple[Solution, Mask]:
@@ -301,9 +301,9 @@ class Batch:
             self.base.put(far, self.at.take(far))
 
     def _next_piece(self, some: Indices, before: Array, u: Array) -> None:
-        """Let no point of some columns go further than to the piece next to the one it was on.
+        """Limit every point of some columns to the piece next to the one it was on.
 
-        One that has gone further is put onto that piece, somewhere on its way from u.
+        A point that went further is put onto that piece, between u and where it went.
         """
         label, old = self.pieces[:, some].astype(np.intp), before[:, some].astype(np.intp)
         far = (np.abs(label - old) > 1) & self.columns.train[:, some]
@@ -316,7 +316,7 @@ class Batch:
         loss = loss_of(self.columns.loss, some[columns])
         y = self.columns.y_of(some[columns])[rows]
         low, high = u[where], self.at.u[where]
-        for _ in range(MAX_PIECE_BISECTIONS):
+        for _ in range(MAX_BISECTIONS):
             middle = 0.5 * (low + high)
             ahead = (wanted - loss.piece(y, middle)) * toward
             low, high = np.where(ahead >= 0, middle, low), np.where(ahead <= 0, middle, high)
@@ -370,9 +370,7 @@ class Batch:
         sign = np.where(np.abs(total) <= 1e-12 * np.abs(g).sum(axis=0), 0.0, -np.sign(total))
         reach = sign * (1.0 + np.abs(columns.y - u).max(axis=0))
         y, direction = np.broadcast_to(columns.y, u.shape), np.ones_like(u) * reach
-        beta = reach * line_search(
-            columns.loss, y, u, direction, columns.weights, none, none, tolerance=1e-12
-        )
+        beta = reach * line_search(columns.loss, y, u, direction, columns.weights, none, none)
         self.at = self.at.copy()
         self.at.b[some] += beta
         self.at.u[:, some] += beta
@@ -409,19 +407,35 @@ class Batch:
             np.isfinite(before) & ~(missing <= MAX_FIXED_CURVATURE_STEPS * np.maximum(gain, 0.0))
         )
 
+    def _nudge(self) -> Array:
+        """A shift of b that is small but exceeds rounding."""
+        columns = self.columns
+        return np.asarray(columns.epsilon**0.5 * (columns.scale + np.abs(self.at.u).max(axis=0)))
+
     def flat(self) -> Mask:
         """Whether a small shift of b, to one side at least, leaves no training row curved."""
-        return flat_columns(self.columns, self.at.u)
+        columns, nudge = self.columns, self._nudge()
+        curved = [
+            (columns.loss.curvature(columns.y, self.at.u + shift) > 0) & columns.train
+            for shift in (-nudge, 0.0 * nudge, nudge)
+        ]
+        alone = np.logical_or.reduce([~one.any(axis=0) for one in curved])
+        return np.asarray(alone & columns.problem.fit_intercept)
 
     def recentre(self, some: Indices) -> None:
-        """Take columns that are flat in b to the middle of the flat interval.
+        """Move columns that are flat in b to the middle of the flat interval.
 
         Where no training point has curvature there, stationarity gives the coefficients outright.
         """
-        self.at = self.at.copy()
+        self.at, nudge = self.at.copy(), self._nudge()
         for k in some:
-            one = self.columns.take([k])
-            self.at.a[:, [k]], self.at.b[k] = recentred(one, self.at.take([k]))
+            one, at = self.columns.take([k]), self.at.take([k])
+            s, loss, y = one.weights, one.loss, one.y
+            b = at.b[0] + shift_to_middle(loss, y, at.u, s, float(nudge[k]))
+            u = one.K.matmul(at.a) + b
+            self.at.b[k] = b
+            if not (loss.curvature(y, u) * one.train).any():
+                self.at.a[:, [k]] = -s * loss.gradient(y, u) / (2.0 * one.penalty)
         self.recompute()
 
 

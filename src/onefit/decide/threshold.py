@@ -38,6 +38,7 @@ from onefit._types import Array
 from onefit._validation import check_choice, takes_weight
 from onefit.decide.values import DecisionValues, copy_feature_names
 from onefit.heldout import HeldOut
+from onefit.search.scorers import name_the_positive
 
 __all__ = ["THRESHOLD_AGGREGATES", "neyman_pearson", "tune_threshold"]
 
@@ -94,6 +95,9 @@ def tune_threshold(
     try:
         _fit_weighted(found, held.values, y, held.sample_weight, folds.rows)
     except ValueError as error:
+        if "pos_label" in str(error):
+            positive = name_the_positive(model, [check_scoring(model, scoring=scoring)])
+            raise ValueError(positive) from error
         raise _clearer(error, aggregate) from error
     found.set_params(estimator=clone(model), cv=list(folds), scoring=scoring)
     found.estimator_ = model

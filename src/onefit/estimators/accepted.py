@@ -6,7 +6,13 @@ from typing import Any
 
 from onefit.estimators._base import KernelEstimator
 
-__all__ = ["best_estimator_of", "check_accepted", "check_exact_kernel", "unwrap"]
+__all__ = [
+    "accepted_model",
+    "best_estimator_of",
+    "check_accepted",
+    "check_exact_kernel",
+    "unwrap",
+]
 
 
 def unwrap(estimator: Any) -> Any:
@@ -20,6 +26,13 @@ def best_estimator_of(estimator: Any, caller: str) -> Any:
     if hasattr(estimator, "param_grid") and not hasattr(estimator, "best_estimator_"):
         raise ValueError(f"{caller} needs a fitted search: fit the search first, with refit=True")
     return unwrap(getattr(estimator, "best_estimator_", estimator))
+
+
+def accepted_model(estimator: Any, caller: str) -> Any:
+    """The kernel estimator that is given, or the winner of a given search; refuses any other."""
+    model = best_estimator_of(estimator, caller)
+    check_accepted(model, caller)
+    return model
 
 
 def check_accepted(estimator: Any, caller: str) -> None:

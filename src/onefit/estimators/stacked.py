@@ -38,7 +38,8 @@ class Stacked(KernelEstimator):
         """Refused: only a search has the candidates that are averaged."""
         raise TypeError(
             f"a {type(self).__name__} is made from a fitted search, by onefit.stacking.stack or by "
-            "stack=True of AutoKernelRegressor and AutoKernelClassifier; fit one of these"
+            "stack=True of AutoKernelRegressor and AutoKernelClassifier; fit one of these, or take "
+            "stack=False where a function needs a single model"
         )
 
     def add_rows(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -1,6 +1,6 @@
-"""Random Fourier features of stationary kernels [1]_.
+"""Random Fourier features of stationary kernels.
 
-A stationary kernel is the mean of cos(omega'(x - z)) over its spectral measure; m/2 frequencies
+A stationary kernel [1]_ averages cos(omega'(x - z)) over its spectral measure; m/2 frequencies
 drawn from it give the features sqrt(2/m) (cos omega'x, sin omega'x). The measure is normal for the
 Gaussian kernel, a product of Cauchy distributions for the Laplace kernel, and Student's t for the
 Matern kernels. Orthogonal frequencies [2]_ make the Gaussian kernel's error smaller. Frequencies do

@@ -236,7 +236,7 @@ class HeldOutPath:
 
     @contextmanager
     def attempt(self, some: list[int]) -> Iterator[None]:
-        """Whatever the numerics fail at meanwhile leaves some lambdas without values."""
+        """Where the numerics fail inside, some lambdas have no values, and the reason."""
         try:
             yield
         except linalg.LinAlgError as error:
@@ -244,7 +244,7 @@ class HeldOutPath:
                 self.fail(i, str(error))
 
     def judged(self, problem: Problem) -> HeldOutPath:
-        """The same, with the values that are proven called exact; no values that are not finite."""
+        """The same with ``exact`` set; lambdas with values that are not finite have failed."""
         for i in np.flatnonzero(self.done):
             finite = np.isfinite(self.folds.largest(self.values[i])).all(axis=1)
             if not finite.all():
@@ -285,7 +285,7 @@ class HeldOutMethod(ABC):
     quadratic_only : bool
         Whether the loss must be quadratic.
     products_only : bool
-        Whether it needs nothing of K but its products, so that K need not be held.
+        Whether it uses only products with K, so that K need not be held.
     on_device : bool
         Whether it computes where K is, on a device too.
     """
@@ -297,7 +297,7 @@ class HeldOutMethod(ABC):
     on_device: ClassVar[bool] = False
 
     def check(self, problem: Problem) -> None:
-        """Refuse a loss or a device that the method cannot serve, naming both."""
+        """Refuse a loss or a device that the method does not support."""
         if not self.on_device:
             self._require_host(problem)
         if self.quadratic_only and not problem.quadratic:

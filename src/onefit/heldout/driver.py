@@ -41,8 +41,8 @@ from onefit.systems import System
 
 __all__ = ["LeaveOutDriver", "Policy"]
 
-#: largest factor by which solutions are multiplied from lambda to lambda: rounding errors
-#: grow by it
+#: largest factor by which solutions are multiplied from lambda to lambda, and their rounding
+#: errors with them
 MAX_SCALING_RATIO = 32.0
 #: leave-out solutions at the last lambda and their Lambda, by target and splits
 _Last = dict[tuple[int, bytes], tuple[Solution, Array]]
@@ -121,7 +121,7 @@ class LeaveOutDriver(Prepared):
                         self._fill(path, one, self._solved(one, path.lams, solutions, last))
 
     def models(self, lam: float) -> list[Solution]:
-        """The models of all splits as columns, per target; weights must be positive."""
+        """The models of all splits as columns, per target."""
         splits, problem, lams = self.splits, self.splits.problem, np.array([lam])
         full = self._full_path(follow=False)
         solutions = full.solutions(lams)
@@ -251,7 +251,7 @@ def _all_steps(batch: Batch, tested: Mask, wanted: float) -> None:
 
 
 def _lost(batch: Batch) -> Mask:
-    """Columns without a bound, or at one end of a flat interval, in whose middle a refit is."""
+    """Columns without a bound, or at an end of a flat interval, of which a refit has the middle."""
     rough = np.flatnonzero(batch.settled & ~(batch.error <= EXACT_TOLERANCE * batch.columns.scale))
     lost = np.isinf(batch.error)
     if rough.size:

@@ -23,7 +23,7 @@ What rounding does to K a enters r and u(x) with its bound (onefit.proof.precise
 
 A column whose bound is too large continues from its present value, as a correction: so data in
 single precision are iterated in single precision, and certified in double. Where a cycle no longer
-halves the bound, that is what can be had, and the bound says so.
+halves the bound, the column is left with that bound.
 
 **Other losses** take the Newton steps of onefit.columns.newton with the same iteration inside, all
 folds of a lambda side by side from the fit to all rows, and the general certificate
@@ -34,8 +34,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,7 +47,7 @@ from onefit.gram import Gram
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.heldout.driver import LeaveOutDriver, Policy
 from onefit.heldout.refit import refit_uncertified
-from onefit.heldout.scaled import Scaled
+from onefit.heldout.scaled import weight_roots
 from onefit.heldout.splits import Splits
 from onefit.heldout.squared import Block, Eigen, factored
 from onefit.inverse.krylov import (
@@ -66,13 +64,13 @@ from onefit.proof.precise import EPSILON, summation
 
 __all__ = ["Iterative", "fit_on_device"]
 
-#: splits of one row each beyond which the closed forms are the only way
+#: splits of one row each above which the method is refused: the closed forms are far cheaper
 MAX_SINGLE_ROW_SPLITS = 200
 #: numbers in one array of the iteration, and small matrices held at a time
 MAX_COLUMN_ELEMENTS, MAX_SMALL_MATRICES = 2**25, 64
 #: the same on a device with enough memory, and how many of these arrays there are at a time
 MAX_DEVICE_COLUMN_ELEMENTS, DEVICE_COLUMN_ARRAYS = 2**28, 30
-#: the part of the wanted bound, less rounding, that the iteration may use
+#: share of the wanted bound, minus rounding, that the residual of the iteration may take
 ITERATION_SHARE_OF_BOUND = 0.7
 #: n^2 operations of a step with few columns, in those of a factor, and the most factors that are
 #: cheaper than a decomposition
@@ -111,7 +109,7 @@ class Iterative(HeldOutMethod):
         self._watch: Watch | None = None
 
     def watched(self, watch: Watch) -> Iterative:
-        """The same, which tells after every step how far the residuals are above their targets."""
+        """A copy that passes the residuals, relative to their targets, to ``watch`` every step."""
         other = copy(self)
         other._watch = watch
         return other
@@ -125,66 +123,51 @@ class Iterative(HeldOutMethod):
                 "each; leave-one-out has closed forms: use method='eigen' or 'block', or a "
                 "splitter with fewer folds"
             )
-        positive = folds.without(np.flatnonzero(problem.s == 0))
-        low_rank = LowRank(problem.K, problem.s)
+        splits, low_rank = Splits.columns(problem, folds), LowRank(problem.K, problem.s)
         if problem.quadratic:
-            return _Squared(self, problem, folds, positive, low_rank)
+            return _Squared(self, splits, low_rank)
         policy = Policy(self.name, low_rank=low_rank, wanted=max(self.tol, EXACT_TOLERANCE))
-        return LeaveOutDriver(Splits.columns(problem, folds), policy)
+        return LeaveOutDriver(splits, policy)
 
 
-@dataclass
 class _Squared(Prepared):
-    method: Iterative
-    problem: Problem
-    folds: Folds
-    positive: Folds
-    low_rank: LowRank
+    """All splits and lambdas of the squared loss, as columns of one iteration."""
 
-    @cached_property
-    def train(self) -> Array:
-        """The rows that each split is trained on, (n, k)."""
-        mask = np.ones((self.problem.n, len(self.folds)), dtype=bool)
-        for k, rows in enumerate(self.positive.removed):
-            mask[rows, k] = False
-        return mask
-
-    @cached_property
-    def weight(self) -> Array:
-        """Lambda / lam of each split."""
-        return np.array([self.problem.ridge(1.0, train) for train in self.positive.train])
+    def __init__(self, method: Iterative, splits: Splits, low_rank: LowRank) -> None:
+        self.method, self.splits, self.low_rank = method, splits, low_rank
+        self.problem, self.folds = splits.problem, splits.folds
+        self.train = splits.train(splits.by_formula)
 
     @linalg.overflowing
     def predict(self, lams: Array) -> HeldOutPath:
         path = HeldOutPath.empty(self.problem, self.folds, "iterative", lams)
         slow = self._slow(path.lams)
+        if slow.any():
+            slow[slow] = self._factored(path, np.flatnonzero(slow))
         quick = np.flatnonzero(~slow)
         for splits in self._batches(quick.size) if quick.size else ():
             self._fill(path, self._solved(path.lams[quick], splits), quick)
-        if slow.any():
-            self._factored(path, np.flatnonzero(slow))
         if self.method.tol <= EXACT_TOLERANCE:
             for i in np.flatnonzero(path.done).tolist():
                 every = np.arange(len(self.folds))
-                refit_uncertified(path, i, self.problem, self.positive, every)
+                refit_uncertified(path, i, self.problem, self.splits.positive, every)
         return path.judged(self.problem)
 
     def _slow(self, lams: Array) -> Mask:
         """Lambdas that a factor is expected to serve with fewer operations than an iteration."""
         if not self.method.factor or not (self.problem.K.held and self.problem.K.arrays.on_host):
             return np.zeros(lams.size, dtype=bool)
-        n, k = self.problem.n, len(self.folds)
-        steps = self.low_rank.steps(lams * float(self.weight.min()), k)
-        return np.asarray(NARROW_STEP_OPERATIONS * k * steps > n * np.unique(self.weight).size)
+        n, k, weight = self.problem.n, len(self.folds), self.splits.weight
+        steps = self.low_rank.steps(lams * float(weight.min()), k)
+        return np.asarray(NARROW_STEP_OPERATIONS * k * steps > n * np.unique(weight).size)
 
-    def _factored(self, path: HeldOutPath, some: Indices) -> None:
-        """Solve some lambdas with a factor each, or many with one decomposition."""
+    def _factored(self, path: HeldOutPath, some: Indices) -> Mask:
+        """Solve some lambdas with a factor each, or many with one decomposition; which succeed."""
         method = Block() if some.size <= MAX_FACTORS else Eigen()
         other = method.prepare(self.problem, self.folds).predict(path.lams[some])
         for name in ("values", "bounds", "steps"):
             getattr(path, name)[some] = getattr(other, name)
-        for i, reason in zip(some, other.reasons, strict=True):
-            path.reasons[i] = reason
+        return other.done
 
     def _batches(self, lams: int) -> Iterator[Indices]:
         """Batches of splits whose columns and small matrices fit into memory."""
@@ -197,13 +180,9 @@ class _Squared(Prepared):
     def _solved(self, lams: Array, splits: Indices) -> _SquaredModels:
         """The models of some splits at all lambdas and for all targets."""
         problem, q = self.problem, self.problem.Y.shape[1]
-        columns = np.stack(
-            [
-                x.ravel()
-                for x in np.meshgrid(splits, np.arange(lams.size), np.arange(q), indexing="ij")
-            ]
-        )
-        ridge = lams[columns[1]] * self.weight[columns[0]]
+        grid = np.meshgrid(splits, np.arange(lams.size), np.arange(q), indexing="ij")
+        columns = np.stack([x.ravel() for x in grid])
+        ridge = lams[columns[1]] * self.splits.weight[columns[0]]
         root = np.sqrt(problem.s[:, None] * self.train[:, splits]).astype(problem.K.dtype)
         group = np.searchsorted(splits, columns[0])
         size = (1.0 / np.sqrt(ridge)).astype(root.dtype)
@@ -211,7 +190,6 @@ class _Squared(Prepared):
         systems = Ridged.prepare(problem.K, F, root, group, size, problem.fit_intercept)
         wanted = self.method.tol * problem.scale[columns[2]]
         models = _SquaredModels(problem, self.train, columns, ridge, self._reach(splits)[group])
-        models.start()
         models.iterate(systems, wanted, self.method)
         return models
 
@@ -241,22 +219,29 @@ class _Squared(Prepared):
                 path.steps[lams[place], k] = max(path.steps[lams[place], k], found.steps[c])
 
 
-@dataclass
 class _SquaredModels:
     """Models of the squared loss as columns, in double precision, and their certificate.
 
-    Attributes
+    Parameters
     ----------
+    problem : Problem
+    train : (n, splits) array
+        The rows that each split is trained on.
     columns : (3, k) int array
         Split, lambda and target of each.
     ridge : (k,) array
         Lambda.
     reach : (k,) array
         ||k_x - k_w||, the largest of the rows tested.
+
+    Attributes
+    ----------
     arrays : Arrays
         Where K is, and with it all arrays of n rows.
     s, y : (n, 1) and (n, q) arrays
         Weights and targets in double precision.
+    a, b, u : (n, k), (k,) and (n, k) arrays
+        Coefficients and intercepts, at first zero, and K a.
     residual : (n, k) array
         r.
     norm, far : (k,) arrays
@@ -265,34 +250,18 @@ class _SquaredModels:
         What rounding adds to (1), by way of r and in the values themselves.
     error : (k,) array
         The bound, both together.
+    steps : (k,) int array
     """
 
-    problem: Problem
-    train: Array
-    columns: Indices
-    ridge: Array
-    reach: Array
-    arrays: linalg.Arrays = field(init=False)
-    s: Array = field(init=False)
-    y: Array = field(init=False)
-    a: Array = field(init=False)
-    b: Array = field(init=False)
-    u: Array = field(init=False)
-    residual: Array = field(init=False)
-    norm: Array = field(init=False)
-    far: Array = field(init=False)
-    rounding: Array = field(init=False)
-    error: Array = field(init=False)
-    steps: Indices = field(init=False)
-
-    def start(self) -> None:
-        """Start from zero."""
-        k, n, xp = self.ridge.size, self.problem.n, self.problem.K.arrays
-        self.arrays = xp
-        self.s = xp.asarray(self.problem.s[:, None], np.float64)
-        self.y = xp.asarray(self.problem.Y, np.float64)
-        if not xp.on_host:
-            self.train = xp.asarray(self.train, np.float64)
+    def __init__(
+        self, problem: Problem, train: Array, columns: Indices, ridge: Array, reach: Array
+    ) -> None:
+        k, n, xp = ridge.size, problem.n, problem.K.arrays
+        self.problem, self.columns, self.ridge, self.reach = problem, columns, ridge, reach
+        self.arrays: Any = xp
+        self.train = train if xp.on_host else xp.asarray(train, np.float64)
+        self.s = xp.asarray(problem.s[:, None], np.float64)
+        self.y = xp.asarray(problem.Y, np.float64)
         self.a, self.u = (xp.zeros((n, k), np.float64) for _ in range(2))
         self.residual = xp.empty((n, k), np.float64)
         self.b, self.norm, self.far, self.rounding, self.error = np.zeros((5, k))
@@ -305,7 +274,7 @@ class _SquaredModels:
         return np.asarray(xp.host(xp.columns(xp.rows(self.u, rows), some)) + self.b[some])
 
     def iterate(self, systems: Ridged, wanted: Array, method: Iterative) -> None:
-        """Cycles of iteration and residual, for the columns whose bounds are not there yet."""
+        """Cycles of iteration and residual for the columns whose bounds are too large."""
         left = np.flatnonzero(~(self.error <= wanted))
         for _ in range(MAX_REFINEMENT_CYCLES):
             if left.size == 0:
@@ -314,7 +283,7 @@ class _SquaredModels:
             room = np.maximum(wanted[left] - self.rounding[left], 0.25 * self.rounding[left])
             target = ITERATION_SHARE_OF_BOUND * room / self.far[left]
             self._correct(systems.take(left), left, target, method)
-            # where rounding is most of the bound, further steps do not lower it
+            # where most of the bound is rounding, further steps do not lower it
             hopeful = self.error[left] <= np.maximum(0.5 * before, 2.0 * self.rounding[left])
             left = left[(self.error[left] > wanted[left]) & hopeful & (self.error[left] < before)]
 
@@ -401,10 +370,9 @@ def fit_on_device(problem: Problem, lam: float) -> Solution:
     """
     xp, q = problem.K.arrays, problem.Y.shape[1]
     if problem.K.held and (problem.s > 0).all():
-        everything = Folds.from_removed(problem.n, [np.arange(1)], [np.arange(1)], [True])
-        scaled = Scaled(replace(problem, may_overwrite=False), everything)
-        inverse = factored(scaled, problem.ridge(lam))
-        a = scaled.root[:, None] * inverse.solve(scaled.targets)
+        root = weight_roots(problem)
+        inverse = factored(problem, root, problem.ridge(lam))
+        a = root[:, None] * inverse.solve(np.asfortranarray(root[:, None] * problem.Y))
         u = xp.host(problem.K.matmul(xp.asarray(a, np.float64), precise=True))
         b = np.zeros(q)
         if problem.fit_intercept:
@@ -419,7 +387,6 @@ def fit_on_device(problem: Problem, lam: float) -> Solution:
     systems = Ridged.prepare(problem.K, F, root, columns[0], size, problem.fit_intercept)
     reach = np.full(q, 2.0 * problem.norms.root)
     models = _SquaredModels(problem, train, columns, ridge, reach)
-    models.start()
     models.iterate(systems, FIT_TOLERANCE_IN_SCALES * problem.scale, Iterative())
     a = xp.host(xp.astype(models.a, problem.K.dtype))
     return from_coefficients(problem, lam, a, models.b, int(models.steps.max()))

@@ -39,7 +39,7 @@ class Limit(HeldOutMethod):
 
 
 class Exact(HeldOutMethod):
-    """The limit, taken on by Newton steps until it is the leave-out solution."""
+    """The limit, followed by Newton steps until it is the leave-out solution."""
 
     name = "exact"
     requires = Limit.requires

@@ -14,10 +14,12 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices
+from onefit.folds import Folds
 from onefit.heldout.base import HeldOutPath, Prepared
 from onefit.heldout.refit import fill_refits, refit_fold, refit_uncertified
-from onefit.heldout.scaled import Scaled
-from onefit.problem import Solution
+from onefit.heldout.scaled import weight_roots
+from onefit.heldout.splits import Splits
+from onefit.problem import Problem, Solution
 
 __all__ = ["LeaveOut", "LeaveOutValues"]
 
@@ -47,10 +49,27 @@ class LeaveOutValues(NamedTuple):
 
 
 class LeaveOut(Prepared):
-    """Phase two of the methods that differ only in how they hold the inverse."""
+    """Phase two of the methods that differ only in how they hold the inverse.
+
+    Attributes
+    ----------
+    problem : Problem
+    splits : Splits
+    root : (n,) array
+        The diagonal of R.
+    targets : (n, q) array
+        R Y.
+    in_place : bool
+        Whether the memory of K is used for the inverse.
+    """
 
     name: str
-    scaled: Scaled
+    in_place = False
+
+    def __init__(self, problem: Problem, folds: Folds) -> None:
+        self.problem, self.splits = problem, Splits.sort(problem, folds)
+        self.root = weight_roots(problem)
+        self.targets = np.asfortranarray(self.root[:, None] * problem.Y)
 
     @abstractmethod
     def formula(self, ridges: Array, removed: list[Indices]) -> LeaveOutValues:
@@ -75,7 +94,7 @@ class LeaveOut(Prepared):
     @linalg.overflowing
     def predict(self, lams: Array) -> HeldOutPath:
         """Formula (*) for the splits that it serves, refits for the others."""
-        splits, problem = self.scaled.splits, self.scaled.problem
+        splits, problem = self.splits, self.problem
         path = HeldOutPath.empty(problem, splits.folds, self.name, lams)
         for weight, members in splits.groups:
             found = self.formula(path.lams * weight, [splits.removed[i] for i in members])
@@ -92,14 +111,14 @@ class LeaveOut(Prepared):
         self, path: HeldOutPath, members: Indices, found: LeaveOutValues, ridges: Array
     ) -> None:
         """Values and bounds of the splits that share one c / lam."""
-        problem, root, splits = self.scaled.problem, self.scaled.root, self.scaled.splits
+        problem, root, splits = self.problem, self.root, self.splits
         size = np.abs(problem.Y.astype(np.float64)).max(axis=0)
         rounding = self._rounding(ridges, found)
         for i, residuals in zip(members, found.residuals, strict=True):
             k = splits.by_formula[i]
             test = splits.folds.test[k]
             missed = residuals[:, np.searchsorted(splits.removed[i], test)]
-            values = (self.scaled.targets[test] - missed) / root[test][:, None]
+            values = (self.targets[test] - missed) / root[test][:, None]
             path.values[:, splits.folds.place(k)] = values
             largest = size + np.abs(values).max(axis=1)
             path.bounds[:, k] = rounding[:, None] * self.amplified(test) * largest
@@ -117,9 +136,9 @@ class LeaveOut(Prepared):
         P_SS. It is at most that of M, times |r|^2 / |r_T|^2 with an intercept, where T are the rows
         trained on: P is at least the projection off r over e_max + c.
         """
-        squares = np.square(self.scaled.root.astype(np.float64))
+        squares = np.square(self.root.astype(np.float64))
         condition = (self.rounded + ridges) * found.norm
-        if self.scaled.problem.fit_intercept:
+        if self.problem.fit_intercept:
             condition = condition * squares.sum() / np.delete(squares, rows).sum()
         size = np.linalg.norm(residuals.astype(np.float64), axis=1)
         return np.asarray((found.interpolated * np.sqrt(condition))[:, None] * size)
@@ -130,7 +149,7 @@ class LeaveOut(Prepared):
         A backward stable method solves a system that differs from M by a few roundings of its
         largest eigenvalue, and by what it changed on purpose; the inverse amplifies that.
         """
-        Y = self.scaled.problem.Y
+        Y = self.problem.Y
         epsilon = float(np.finfo(Y.dtype).eps)
         changed = 8.0 * epsilon * (self.rounded + ridges) + 4.0 * found.changed
         return np.asarray(changed * found.norm + epsilon * (64.0 + Y.shape[0]))
@@ -139,22 +158,22 @@ class LeaveOut(Prepared):
         """Splits that (*) does not serve; and those whose bound says too little, if that is cheap
         and K still there.
         """
-        splits, problem = self.scaled.splits, self.scaled.problem
+        splits, problem = self.splits, self.problem
         folds, which = splits.positive, splits.by_formula
         fill_refits(path, i, problem, folds, splits.by_refit)
         path.steps[i] = 0
-        if not self.scaled.in_place:
+        if not self.in_place:
             refit_uncertified(path, i, problem, folds, which)
 
     def models(self, lam: float) -> list[Solution]:
-        """The models of all splits as columns, per target; weights must be positive."""
-        splits, problem = self.scaled.splits, self.scaled.problem
+        """The models of all splits as columns, per target."""
+        splits, problem = self.splits, self.problem
         a = np.zeros((problem.Y.shape[1], problem.n, len(splits.folds)))
         for i, k in enumerate(splits.by_formula):
             rows = splits.removed[i]
             columns, alpha = self.columns(lam * float(splits.weight[i]), rows)
             t = linalg.solve_spd(np.asfortranarray(columns[rows]), np.asfortranarray(alpha[rows]))
-            a[:, :, k] = (self.scaled.root[:, None] * (alpha - columns @ t)).T
+            a[:, :, k] = (self.root[:, None] * (alpha - columns @ t)).T
             a[:, rows, k] = 0.0
         for k in splits.by_refit:
             train, test = splits.folds.train[k], splits.folds.test[k]
@@ -163,7 +182,7 @@ class LeaveOut(Prepared):
 
     def _with_intercepts(self, a: Array, y: Array) -> Solution:
         """The models of one target, from their coefficients."""
-        problem, folds = self.scaled.problem, self.scaled.splits.folds
+        problem, folds = self.problem, self.splits.folds
         u, b = problem.double.K.matmul(np.asfortranarray(a)), np.zeros(len(folds))
         if problem.fit_intercept:
             for k, train in enumerate(folds.train):

@@ -34,14 +34,12 @@ from onefit.systems import (
 
 __all__ = ["FullPath", "LeaveOutGroup", "curvature"]
 
-#: points with curvature below which reusing the last solution saves nothing
-MIN_CURVED_ROWS = 200
 #: leave-out problems solved side by side; n times this many numbers are held a few times over
 MAX_BATCH_COLUMNS = 256
 #: Newton steps that float32 CG is expected to take: for exact leave-out problems, and for the full
 #: one, whose single column makes every step of iteration wait for memory (benchmarks/ablation.py)
 FOLD_NEWTON_STEPS, FULL_NEWTON_STEPS = 2, 3
-#: splits that share a Lambda, below which one factor for each is cheaper
+#: largest number of splits that share a Lambda for which a factor each is cheaper than an inverse
 MAX_ALONE_SPLITS = 2
 
 
@@ -102,7 +100,7 @@ class FullPath:
     follow : bool, default=False
         Whether solutions may follow the last by float32 CG or small changes of one factor.
     one_step : bool, default=False
-        Whether one step of every leave-out problem will follow, to which a few digits do.
+        Whether each leave-out problem takes a single step, for which a few digits suffice.
     low_rank : LowRank, default=None
         Where given, systems are solved by conjugate gradients with this preconditioner.
 
@@ -112,7 +110,7 @@ class FullPath:
         The full sample's, with the loss that all rows together have; a loss that takes its width
         from the targets has another on every split.
     float32 : Float32Kernel or None
-        A kernel matrix that may be iterated with.
+        For float32 CG, where it may be used.
     iterated : list of bool
         The lambdas at which that pays.
     batches : list of (weights, which, members)
@@ -181,7 +179,7 @@ class FullPath:
     ) -> Solution | None:
         """The solution from the last, by iteration or small changes of one factor.
 
-        None if that does not do.
+        None if it does not converge.
         """
         if not past or not (self.follow or iterated):
             return None
@@ -189,7 +187,7 @@ class FullPath:
         for j in range(problem.Y.shape[1]):
             at = start.take([j])
             d = curvature(problem, j, at.u[:, 0])
-            if np.count_nonzero(d) < MIN_CURVED_ROWS:
+            if not d.any():
                 return None
             ridge = np.array([problem.ridge(lam)])
             system: System
@@ -207,7 +205,10 @@ class FullPath:
         return Solution.stack(parts)
 
     def _batches(self) -> Iterator[tuple[Array, Indices, Indices]]:
-        """Two large groups with one Lambda at a time at most: these may need an inverse."""
+        """At most two large groups with one Lambda at a time, since each may need an inverse.
+
+        Small groups, as of folds of unequal sizes, are solved side by side with these.
+        """
         groups = sorted(self.splits.groups, key=lambda group: group[1].size)
         while groups:
             small = [group for group in groups[:-2] if group[1].size <= MAX_ALONE_SPLITS]

@@ -33,7 +33,7 @@ __all__ = [
     "refit_uncertified",
 ]
 
-#: operations up to which folds are refitted for the sake of their certificate alone
+#: operations up to which folds are refitted for their certificate alone (benchmarks/ablation.py)
 MAX_REFIT_OPERATIONS = 1e8
 
 

@@ -87,7 +87,6 @@ class Influence(HeldOutMethod):
     """
 
     name = "influence"
-    requires = ("gradient", "curvature", "max_curvature")
     on_device = True
 
     def __init__(self, order: int = 3, tail: bool = False) -> None:
@@ -138,8 +137,8 @@ class _Influence(LeaveOutDriver):
         assert self.policy.order is not None
         terms = operator.terms(problem.s[:, None] * part, self.policy.order)
         if self.tail:
-            row = (~train).argmax(axis=0)
-            terms[-1] /= 1.0 - operator.leverage()[row]
+            rows = [splits.folds.removed[k][0] for k in splits.by_formula[members]]
+            terms[-1] /= 1.0 - operator.leverage()[rows]
         return np.asarray(operator.u[:, None] + sum(terms))
 
 

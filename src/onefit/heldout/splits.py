@@ -41,7 +41,7 @@ class Splits:
 
     @classmethod
     def sort(cls, problem: Problem, folds: Folds) -> Splits:
-        """Tell apart the splits of a problem."""
+        """Splits that the leave-out formulas serve, and all others."""
         positive = folds.without(np.flatnonzero(problem.s == 0))
         pairs = zip(positive.removed, positive.disjoint, strict=True)
         fits = np.array([2 * rows.size <= problem.n and disjoint for rows, disjoint in pairs])

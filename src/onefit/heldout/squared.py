@@ -31,7 +31,6 @@ the columns S of W. Factor and inverse cost 2/3 n^3, the blocks of k equal folds
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -41,7 +40,7 @@ from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod
 from onefit.heldout.leave_out_formula import LeaveOut, LeaveOutValues
-from onefit.heldout.scaled import Scaled
+from onefit.heldout.scaled import scale_in_place, scaled_matrix
 from onefit.inverse import EigenInverse, RidgeInverse, TriangularInverse, solve_block
 from onefit.inverse.spectrum import ShiftedSums, Spectrum
 from onefit.problem import Problem
@@ -49,11 +48,12 @@ from onefit.problem import Problem
 __all__ = ["Block", "Eigen", "factored"]
 
 
-def factored(scaled: Scaled, ridge: float) -> TriangularInverse:
-    """P at one c by a Cholesky factor, with advice where it fails."""
-    root, fit_intercept = scaled.root, scaled.problem.fit_intercept
+def factored(problem: Problem, root: Array, ridge: float) -> TriangularInverse:
+    """P at one c by a Cholesky factor, with advice where it fails; ``root`` is R's diagonal."""
+    xp = problem.K.arrays
+    M = xp.add_diagonal(scaled_matrix(problem.K, root), ridge)
     try:
-        return TriangularInverse(scaled.matrix(ridge), root, fit_intercept, scaled.arrays)
+        return TriangularInverse(M, root, problem.fit_intercept, xp)
     except linalg.LinAlgError as error:
         raise linalg.LinAlgError(
             f"the kernel matrix plus {ridge:.3g} on its diagonal is singular to working "
@@ -71,7 +71,7 @@ class Block(HeldOutMethod):
 
     def prepare(self, problem: Problem, folds: Folds) -> LeaveOut:
         self.check(problem)
-        return _Block(Scaled(replace(problem, may_overwrite=False), folds))
+        return _Block(problem, folds)
 
 
 class Eigen(HeldOutMethod):
@@ -84,37 +84,33 @@ class Eigen(HeldOutMethod):
     @linalg.overflowing
     def prepare(self, problem: Problem, folds: Folds) -> LeaveOut:
         self.check(problem)
-        scaled = Scaled(problem, folds)
-        if not scaled.arrays.on_host:
-            return _DeviceEigen(scaled)
-        parts = scaled.matrix(), scaled.root, scaled.targets
-        return _Eigen(scaled, Spectrum(*parts, problem.fit_intercept))
+        return (_Eigen if problem.K.arrays.on_host else _DeviceEigen)(problem, folds)
 
 
-@dataclass
 class _Block(LeaveOut):
-    scaled: Scaled
-    last: tuple[float, RidgeInverse] | None = None
+    """An inverse for each c; the last one is kept for ``columns``."""
+
     name = "block"
+    last: tuple[float, RidgeInverse] | None = None
 
     def inverse(self, ridge: float) -> RidgeInverse:
         """P at one c."""
-        return factored(self.scaled, ridge)
+        return factored(self.problem, self.root, ridge)
 
     @cached_property
     def rounded(self) -> float:
         """The largest absolute row sum of R K R."""
-        return float(self.scaled.problem.norms.row_sum * self.scaled.problem.s.max())
+        return float(self.problem.norms.row_sum * self.problem.s.max())
 
     def formula(self, ridges: Array, removed: list[Indices]) -> LeaveOutValues:
-        L, (_, q) = ridges.size, self.scaled.targets.shape
-        residuals = [np.full((L, S.size, q), np.nan, self.scaled.root.dtype) for S in removed]
+        L, (_, q) = ridges.size, self.targets.shape
+        residuals = [np.full((L, S.size, q), np.nan, self.root.dtype) for S in removed]
         found = LeaveOutValues(residuals, np.ones(L), 0.0, [""] * L, np.zeros(L))
         for place, ridge in enumerate(ridges):
             try:
                 inverse = self.inverse(float(ridge))
-                alpha = inverse.solve(self.scaled.targets)
-                if self.scaled.splits.one_row_each and not self.scaled.arrays.on_host:
+                alpha = inverse.solve(self.targets)
+                if self.splits.one_row_each and not self.problem.K.arrays.on_host:
                     rows = np.concatenate(removed)
                     alone = alpha[rows] / inverse.projected_diagonal()[rows][:, None]
                     for row, mine in zip(alone, residuals, strict=True):
@@ -131,7 +127,7 @@ class _Block(LeaveOut):
         if self.last is None or self.last[0] != ridge:
             self.last = ridge, self.inverse(ridge)
         inverse = self.last[1]
-        return inverse.projected_columns(rows), inverse.solve(self.scaled.targets)
+        return inverse.projected_columns(rows), inverse.solve(self.targets)
 
 
 class _DeviceEigen(_Block):
@@ -139,10 +135,10 @@ class _DeviceEigen(_Block):
 
     name = "eigen"
 
-    def __init__(self, scaled: Scaled) -> None:
-        super().__init__(scaled)
-        xp = scaled.arrays
-        values, self.Q = xp.eigh(scaled.matrix())
+    def __init__(self, problem: Problem, folds: Folds) -> None:
+        super().__init__(problem, folds)
+        xp = problem.K.arrays
+        values, self.Q = xp.eigh(scaled_matrix(problem.K, self.root))
         values = xp.host(values).astype(np.float64)
         self.negative = max(0.0, -float(values[0]))
         self.values = linalg.without_rounding(values)
@@ -150,26 +146,37 @@ class _DeviceEigen(_Block):
     @property
     def rounded(self) -> float:
         """The largest eigenvalue, and what rounding in an eigendecomposition grows with."""
-        entry = float(self.scaled.problem.norms.diagonal * self.scaled.problem.s.max())
+        entry = float(self.problem.norms.diagonal * self.problem.s.max())
         return float(self.values[-1] + 4.0 * np.sqrt(self.values.size) * entry)
 
     def amplified(self, rows: Indices) -> float:
         """Errors of an eigendecomposition are relative to the largest row of R Y."""
-        return float(self.scaled.root.max() / self.scaled.root[rows].min())
+        return float(self.root.max() / self.root[rows].min())
 
     def inverse(self, ridge: float) -> RidgeInverse:
-        root, fit_intercept = self.scaled.root, self.scaled.problem.fit_intercept
-        return EigenInverse(self.values, self.Q, ridge, root, fit_intercept, self.negative)
+        return EigenInverse(
+            self.values, self.Q, ridge, self.root, self.problem.fit_intercept, self.negative
+        )
 
     def formula(self, ridges: Array, removed: list[Indices]) -> LeaveOutValues:
         return super().formula(ridges, removed)._replace(changed=self.negative)
 
 
-@dataclass
 class _Eigen(LeaveOut):
-    scaled: Scaled
-    spectrum: Spectrum
+    """One spectrum for all c, in K's own memory if that may be overwritten and no split refits."""
+
     name = "eigen"
+
+    def __init__(self, problem: Problem, folds: Folds) -> None:
+        super().__init__(problem, folds)
+        K = problem.K
+        free = problem.may_overwrite and not self.splits.by_refit.size
+        self.in_place = bool(free and K.matrix.flags.c_contiguous)
+        if self.in_place:
+            matrix = scale_in_place(K.arrays, K.matrix.T, self.root)
+        else:
+            matrix = scaled_matrix(K, self.root)
+        self.spectrum = Spectrum(matrix, self.root, self.targets, problem.fit_intercept)
 
     @property
     def rounded(self) -> float:
@@ -177,12 +184,12 @@ class _Eigen(LeaveOut):
 
     def amplified(self, rows: Indices) -> float:
         """Errors of an eigendecomposition are relative to the largest row of R Y."""
-        return float(self.scaled.root.max() / self.scaled.root[rows].min())
+        return float(self.root.max() / self.root[rows].min())
 
     def formula(self, ridges: Array, removed: list[Indices]) -> LeaveOutValues:
         shifts, reasons = self.spectrum.at(ridges), [""] * ridges.size
         interpolated = np.zeros(ridges.size)
-        if self.scaled.splits.one_row_each:
+        if self.splits.one_row_each:
             rows = np.concatenate(removed)
             order = np.argsort(rows)  # all rows in order are Q itself, not a copy
             alone = shifts.leave_one_out(rows[order])[:, np.argsort(order)]
@@ -210,4 +217,4 @@ class _Eigen(LeaveOut):
 
     def columns(self, ridge: float, rows: Indices) -> tuple[Array, Array]:
         shifts = self.spectrum.at(np.array([ridge]))
-        return shifts.columns(rows), shifts.solved(np.arange(self.scaled.root.size))[0][0]
+        return shifts.columns(rows), shifts.solved(np.arange(self.root.size))[0][0]

@@ -30,7 +30,7 @@ from onefit.heldout.base import HeldOutPath
 from onefit.heldout.iterative import Iterative
 from onefit.heldout.path import FullPath
 from onefit.heldout.refit import fill_refits, refit_again, refit_uncertified
-from onefit.heldout.scaled import scaled_matrix
+from onefit.heldout.scaled import scaled_matrix, weight_roots
 from onefit.heldout.splits import Splits
 from onefit.inverse.shifted import solve_shifted
 from onefit.problem import Problem, Solution
@@ -137,7 +137,7 @@ def _by_shifts(path: HeldOutPath, problem: Problem) -> None:
     """All lambdas of the squared loss from one tridiagonal form, with bounds on the rounding."""
     train, test = path.folds.train[0], path.folds.test[0]
     inner = problem.take(train)
-    root = np.sqrt(inner.s).astype(inner.Y.dtype)
+    root = weight_roots(inner)
     targets = np.asfortranarray(root[:, None] * inner.Y)
     ridges = np.array([inner.ridge(lam) for lam in path.lams])
     matrix = scaled_matrix(inner.K, root)

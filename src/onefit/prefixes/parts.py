@@ -43,13 +43,13 @@ __all__ = ["MAX_COLUMNS", "Order", "PartFits"]
 
 #: change of a prediction, in units of the largest target, at which corrections end
 CHANGE_PER_TARGET = 1e-9
-#: share of a correction that the next one may be; with more, they would not end soon
+#: largest ratio of a correction to the last one; with more, a factor in double precision is cheaper
 MAX_CORRECTION_RATIO = 1e-2
 #: relative residual that conjugate gradients leave, above the rounding of single precision
 CG_TOLERANCE = 1e-5
 #: columns of n rows that are solved side by side
 MAX_COLUMNS = 100
-#: operations of a factor that take as long as one of conjugate gradients
+#: operations of a factor that take as long as one of conjugate gradients (benchmarks/learning.py)
 FACTOR_OPERATIONS_PER_CG_OPERATION = 1.5
 #: operations of the inverse of a small matrix, in the cube of its size
 SMALL_INVERSE_OPERATIONS = 6.0
@@ -147,7 +147,8 @@ class PartFits:
         if found is None:
             M = linalg.submatrix(self.K, rows, rows)
             prefixes = Prefixes(M, self.Y[rows], ridge, self.fit_intercept, overwrite=True)
-            found = self._scattered(rows, prefixes.coefficients(sizes)), prefixes.b[sizes - 1]
+            a = self._scattered(rows, prefixes.coefficients(sizes))
+            found = a, prefixes.intercepts[sizes - 1]
         return self._fits(*found)
 
     @linalg.overflowing

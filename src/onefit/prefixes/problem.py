@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from onefit import linalg, plan
-from onefit.estimators.accepted import best_estimator_of, check_accepted, check_exact_kernel
+from onefit.estimators.accepted import accepted_model, check_exact_kernel
 from onefit.problem import Problem
 
 __all__ = ["dense_problem"]
@@ -29,8 +29,7 @@ def dense_problem(
     squared : str, default=""
         Advice for other losses, where the caller needs the squared one; empty if it does not.
     """
-    best = best_estimator_of(estimator, caller)
-    check_accepted(best, caller)
+    best = accepted_model(estimator, caller)
     check_exact_kernel(best, caller, "pass an estimator with approximation=None")
     model = clone(best)
     if linalg.is_elsewhere(X):

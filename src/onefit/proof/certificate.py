@@ -78,16 +78,14 @@ from onefit import linalg
 from onefit._types import Array
 from onefit.losses.base import Loss, loss_of
 from onefit.proof.flat_interval import from_middle
-from onefit.proof.norms import Norms
+from onefit.proof.norms import MAX_SHARP_BOUND_ROWS, Norms
 from onefit.proof.precise import EPSILON, predictions, summation, two_product, two_sum
 from onefit.proof.ridge_norm import RidgeNorm
 
-__all__ = ["EXACT_TOLERANCE", "Bound", "Candidates", "root_of"]
+__all__ = ["EXACT_TOLERANCE", "ApproximateModels", "Bound", "root_of"]
 
 #: values are called exact if they are within this of a refit, in units of the targets' scale
 EXACT_TOLERANCE = 1e-6
-#: rows up to which the sharper bound is taken: it holds four matrices of them
-MAX_SHARP_BOUND_ROWS = 3000
 #: trials for the bracket of an intercept, each BRACKET_RATIO times as wide as the last
 MAX_BRACKET_TRIALS, BRACKET_RATIO = 4, 32.0
 
@@ -120,7 +118,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class ApproximateModels:
     """Models side by side, as columns; rows are those of the sample, or of training only.
 
     Attributes
@@ -359,7 +357,9 @@ class _Sharp:
     b + m'a instead of b, and q gains m sum(a): K a = K_c a + m sum(a) + 1 m'a.
     """
 
-    def __init__(self, columns: Candidates, metric: RidgeNorm, some: Array, steep: float) -> None:
+    def __init__(
+        self, columns: ApproximateModels, metric: RidgeNorm, some: Array, steep: float
+    ) -> None:
         self.columns, self.metric = columns, metric
         two, roots = 2.0 * columns.ridge, columns.norms.roots[columns.rows][:, None]
         v, missing, width, noise = columns._right_predictions(roots, steep, precise=True)
@@ -383,7 +383,7 @@ class _Sharp:
         self._settle(v)
 
     @staticmethod
-    def _sums(columns: Candidates, some: Array) -> Array:
+    def _sums(columns: ApproximateModels, some: Array) -> Array:
         """The sum of the coefficients, free of rounding."""
         a, low = columns.a[some], np.broadcast_to(columns.low, columns.a.shape)[some]
         return np.array([fsum([*x, *y]) for x, y in zip(a.T, low.T, strict=True)])

@@ -17,10 +17,10 @@ from onefit._types import Array
 from onefit.losses.base import Loss
 from onefit.proof.precise import EPSILON
 
-__all__ = ["FlatInterval", "from_middle", "piece_interval", "shift_to_middle"]
+__all__ = ["MAX_BISECTIONS", "FlatInterval", "from_middle", "piece_interval", "shift_to_middle"]
 
-#: halvings of the bracket of an end
-MAX_END_BISECTIONS = 60
+#: halvings of an interval to the last digit
+MAX_BISECTIONS = 60
 #: an interval that is this many times as wide as the data is open
 MAX_INTERVAL_IN_SPREADS = 1e6
 
@@ -63,31 +63,22 @@ class FlatInterval:
         return np.asarray(self.below + self.above)
 
 
-def shift_to_middle(loss: Loss, y: Array, u: Array, s: Array) -> float:
-    """Shift of b to the middle of the interval over which the objective is flat in b.
+def shift_to_middle(loss: Loss, y: Array, u: Array, s: Array, nudge: float) -> float:
+    """Shift of b to the middle of the flat interval; 0 if the objective is not flat in b.
 
-    An interval that is open to one side gives its finite end.
+    Predictions u may lie at an end of the interval, up to rounding: they are inside of it after a
+    small shift, the ``nudge``, to one side.
     """
-    level = 1e-12 * float(np.abs(s * loss.gradient(y, u)).sum())
-    reach = 1.0 + float(np.abs(y - u).max())
-
-    def flat(shift: float) -> bool:
-        moved = s * loss.gradient(y, u + shift)
-        return abs(float(moved.sum(dtype=np.float64))) <= level
-
-    def end(sign: float) -> float:
-        far = reach
-        while flat(sign * far):
-            far *= 2.0
-            if far > MAX_INTERVAL_IN_SPREADS * reach:
-                return np.inf
-        near = 0.0
-        for _ in range(MAX_END_BISECTIONS):
-            mid = 0.5 * (near + far)
-            near, far = (mid, far) if flat(sign * mid) else (near, mid)
-        return near
-
-    return float(FlatInterval(end(-1.0), end(1.0)).middle)
+    train = s > 0.0
+    y, u, s = y[train], u[train], s[train]
+    for shift in (0.0, -nudge, nudge):
+        v = u + u.dtype.type(shift)
+        slopes = s * loss.gradient(y, v)
+        level = 1e-12 * float(np.abs(slopes).sum())
+        balanced = abs(float(slopes.sum(dtype=np.float64))) <= level
+        if balanced and not loss.curvature(y, v).any():
+            return float(shift + FlatInterval(*piece_interval(loss, y, v)).middle)
+    return 0.0
 
 
 def from_middle(loss: Loss, y: Array, v: Array, s: Array) -> tuple[float, float]:
@@ -115,7 +106,7 @@ def piece_interval(loss: Loss, y: Array, v: Array) -> tuple[float, float]:
             inside, outside = outside, 2.0 * outside
             if outside > most:
                 return np.inf
-        for _ in range(MAX_END_BISECTIONS):
+        for _ in range(MAX_BISECTIONS):
             middle = 0.5 * (inside + outside)
             same = np.array_equal(loss.piece(y, v + sign * middle), pieces)
             inside, outside = (middle, outside) if same else (inside, middle)

@@ -14,10 +14,11 @@ from onefit._types import Array, Indices
 from onefit.gram import Gram
 from onefit.kernels.on_device import CANCELLATION_SHARE
 
-__all__ = ["Norms", "target_scale"]
+__all__ = ["MAX_SHARP_BOUND_ROWS", "Norms", "target_scale"]
 
-#: rows up to which the smallest eigenvalue of a definite matrix is measured too
-MAX_MEASURED_ROWS = 3000
+#: rows up to which a bound may take a factor of its own: for the smallest eigenvalue of a definite
+#: matrix, and for the sharper bound, which holds four matrices
+MAX_SHARP_BOUND_ROWS = 3000
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,11 @@ class Norms:
     @property
     def rounding(self) -> float:
         """Bound on negative eigenvalues of a definite matrix that are due to rounding alone."""
-        epsilon = float(np.finfo(self.K.dtype).eps)
-        epsilon += float(np.finfo(np.float64).eps) / CANCELLATION_SHARE
+        return self._rounding(float(np.finfo(np.float64).eps) / CANCELLATION_SHARE)
+
+    def _rounding(self, more: float = 0.0) -> float:
+        """Norm of an error of entries that is due to rounding, and ``more`` in their units."""
+        epsilon = float(np.finfo(self.K.dtype).eps) + more
         return float((8.0 + 6.0 * self.K.shape[0] ** 0.5) * epsilon * self.diagonal)
 
     @cached_property
@@ -84,13 +88,10 @@ class Norms:
         its entries come from distances that are right to a rounding over CANCELLATION_SHARE at
         worst (onefit.kernels.distances).
         """
-        n = self.K.shape[0]
-        epsilon = float(np.finfo(self.K.dtype).eps)
-        if not (self.K.held and self.K.arrays.on_host) or (self.definite and n > MAX_MEASURED_ROWS):
+        large = self.definite and self.K.shape[0] > MAX_SHARP_BOUND_ROWS
+        if large or not (self.K.held and self.K.arrays.on_host):
             return self.rounding
-        shift = max(
-            (8.0 + 6.0 * n**0.5) * epsilon * self.diagonal, float(np.finfo(np.float32).tiny)
-        )
+        shift = max(self._rounding(), float(np.finfo(np.float32).tiny))
         shifted = linalg.fortran(self.K.matrix)
         shifted[np.diag_indices_from(shifted)] += self.K.dtype.type(shift)
         try:

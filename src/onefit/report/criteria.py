@@ -1,14 +1,13 @@
-"""Criteria side by side: the candidate that each would take, and what that costs in held-out error.
+"""Criteria side by side: the candidate that each would choose, and its cost in held-out error.
 
-Values of further criteria are columns ``criterion_<name>`` of a search's table. The yardstick is
-the cross-validated score: the *regret* of a criterion is what its candidate loses against the best
-cross-validated score. The score itself has no regret by definition.
+Values of further criteria are columns ``criterion_<name>`` of a search's table. The
+*regret* of a criterion is what its candidate loses against the best cross-validated score.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +19,6 @@ from onefit._validation import check_weights
 from onefit.criteria.base import Criterion as Own
 from onefit.criteria.evidence import Evidence
 from onefit.kernels import Geometry, number_type
-from onefit.problem import Problem
 from onefit.report.facts import Facts
 from onefit.scoring.aggregate import standard_error
 from onefit.search.criterion import CriterionLike, evaluate, get_criterion
@@ -28,7 +26,7 @@ from onefit.search.grid import CandidateModel, candidate_models, jobs
 
 Array = NDArray[Any]
 
-__all__ = ["Verdict", "compare_criteria", "criterion_values", "verdicts"]
+__all__ = ["Verdict", "compare_criteria", "verdicts"]
 
 #: how the columns of further criteria begin
 COLUMN = "criterion_"
@@ -70,39 +68,17 @@ def compare_criteria(
     wanted = {one.name: one for one in map(get_criterion, criteria) if one is not None}
     wanted.pop(getattr(search.criterion, "name", search.criterion), None)
     if wanted:
-        params, kept = search.cv_results_["params"], search.heldout
-        found = criterion_values(search.estimator, params, X, y, wanted, sample_weight, kept)
-        search.cv_results_ |= {COLUMN + name: values for name, (values, _) in found.items()}
+        values = _values(search, X, y, list(wanted.values()), sample_weight)
+        search.cv_results_ |= {COLUMN + name: one for name, one in zip(wanted, values, strict=True)}
     return search
 
 
-def criterion_values(
-    estimator: Any,
-    params: Sequence[dict[str, Any]],
-    X: Any,
-    y: Any,
-    criteria: Mapping[str, CriterionLike],
-    sample_weight: Any = None,
-    heldout: Callable[[int], Any] | None = None,
-) -> dict[str, tuple[Array, list[str]]]:
-    """Values of criteria for all candidates, without a fit of any split; one matrix per kernel.
-
-    Parameters
-    ----------
-    estimator : KernelRegressor or KernelClassifier
-    params : sequence of dict
-        The candidates.
-    X, y, sample_weight : data
-    criteria : dict of str to CriterionLike
-    heldout : callable, default=None
-        From the number of a candidate to its held-out values, for criteria that need them.
-
-    Returns
-    -------
-    dict of str to ((C,) array, list of str)
-        Values, infinite where a criterion refuses a candidate, and the reasons.
-    """
-    group = candidate_models(estimator, params)
+def _values(
+    search: Any, X: Any, y: Any, criteria: list[CriterionLike], sample_weight: Any
+) -> Array:
+    """Values of criteria for all candidates, a row each; infinite where a criterion refuses."""
+    params = search.cv_results_["params"]
+    group = candidate_models(search.estimator, params)
     first = group[0].estimator
     rows = first._validate_X(X, ensure_min_samples=2)
     Y, s = first._code_targets(y, number_type(rows)), check_weights(sample_weight, rows)
@@ -110,12 +86,11 @@ def criterion_values(
     for one in group:
         one.estimator._copy_data_attributes(first)
     heldouts: list[Any] = [None] * len(params)
-    uses_folds = any(getattr(criterion, "uses_folds", False) for criterion in criteria.values())
-    if uses_folds and heldout is not None:
-        heldouts = [heldout(i) for i in range(len(params))]
-    for criterion in criteria.values():
+    if any(getattr(criterion, "uses_folds", False) for criterion in criteria):
+        heldouts = [search.heldout(i) for i in range(len(params))]
+    for criterion in criteria:
         _check(criterion, group, Y, s)
-    found = {name: (np.full(len(params), np.nan), [""] * len(params)) for name in criteria}
+    found = np.full((len(criteria), len(params)), np.nan)
     for job in jobs(group, rows, Y, s):
         approximation = job.models[0].spec.approximation
         K: Any = (
@@ -124,27 +99,21 @@ def criterion_values(
             else approximation.expand(job.kernel, rows, s)
         )
         for model in job.models:
-            kept = [heldouts[i] for i in model.indices]
-            evidence = Evidence(_problem(model, K, Y, s), job.kernel, model.lams, kept)
-            for name, criterion in criteria.items():
-                pairs = zip(*_evaluate(criterion, evidence), strict=True)
-                for i, (value, reason) in zip(model.indices, pairs, strict=True):
-                    found[name][0][i], found[name][1][i] = value, reason
+            places, problem = list(model.indices), model.spec.problem(K, Y, s)
+            kept = [heldouts[i] for i in places]
+            evidence = Evidence(problem, job.kernel, model.lams, kept)
+            for values, criterion in zip(found, criteria, strict=True):
+                values[places] = _evaluate(criterion, evidence)
     return found
 
 
-def _evaluate(criterion: CriterionLike, evidence: Evidence) -> tuple[Array, list[str]]:
-    """Values and reasons by lam; infinite, with a warning, where the kernel does not fit."""
+def _evaluate(criterion: CriterionLike, evidence: Evidence) -> Array:
+    """Values by lam; infinite, with a warning, where the kernel does not fit."""
     try:
-        return evaluate(criterion, evidence)
+        return evaluate(criterion, evidence)[0]
     except ValueError as error:
-        warnings.warn(f"{error}; these candidates are left out", stacklevel=3)
-        size = len(evidence.lams)
-        return np.full(size, np.inf), [str(error)] * size
-
-
-def _problem(model: CandidateModel, K: Array, Y: Array, s: Array) -> Problem:
-    return model.spec.problem(K, Y, s)
+        warnings.warn(f"{error}; these candidates are left out", stacklevel=4)
+        return np.full(len(evidence.lams), np.inf)
 
 
 def _check(criterion: CriterionLike, group: list[CandidateModel], Y: Array, s: Array) -> None:
@@ -152,7 +121,7 @@ def _check(criterion: CriterionLike, group: list[CandidateModel], Y: Array, s: A
     if hasattr(criterion, "check"):
         empty = np.empty((0, 0), dtype=Y.dtype)
         for model in group:
-            problem = _problem(model, empty, Y, s)
+            problem = model.spec.problem(empty, Y, s)
             criterion.check(problem)
             if model.estimator.approximation is not None and isinstance(criterion, Own):
                 criterion.check_features(problem)
@@ -160,7 +129,7 @@ def _check(criterion: CriterionLike, group: list[CandidateModel], Y: Array, s: A
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one criterion says.
+    """The choice of one criterion.
 
     Attributes
     ----------
@@ -168,7 +137,7 @@ class Verdict:
     values : (C,) array
         As shown: the score for "cv", else the criterion; NaN where there is none.
     pick : int
-        The candidate that it takes.
+        The candidate that it chooses.
     error, standard_error : float
         Cross-validated, of that candidate, as shown.
     regret, regret_error : float

@@ -26,7 +26,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from onefit import _version
-from onefit._format import cell, decimals, number, percent, settings, shorten
+from onefit._format import cell, decimals, number, percent, shorten
 from onefit.diagnostics import influence
 from onefit.report import figures
 from onefit.report.facts import Facts
@@ -34,6 +34,7 @@ from onefit.report.figures import as_svg
 from onefit.report.words import (
     KnownTargets,
     Listing,
+    choice,
     comparison,
     exactness,
     expected,
@@ -51,7 +52,7 @@ __all__ = ["as_html", "write_report"]
 #: candidates in the table that is open, and in the folded one
 MAX_OPEN, MAX_LISTED = 10, 500
 #: heat maps, columns of the data, and columns with their relevance
-MAX_FAMILIES, MAX_LISTED_COLUMNS, MAX_RELEVANT = 4, 100, 30
+MAX_FAMILIES, MAX_DESCRIBED_COLUMNS, MAX_RELEVANT = 4, 100, 30
 #: rows to check, columns beside them, and rows up to which their influence is computed
 MAX_CHECKED, MAX_BESIDE, MAX_INFLUENCE_ROWS = 10, 6, 1500
 #: share of distinct values from which a column of whole numbers is one of ids; a column has
@@ -62,7 +63,7 @@ CALIBRATION_BINS, MAX_CURVES = 10, 6
 #: a larger surface is left out of a notebook
 MAX_CELLS = 400
 #: the colours of figures, whatever the theme of the notebook
-STYLE = "--ink:currentColor;--grid:#8888;--blue:#3b7dd8;--orange:#d97706;--red:#dc2626"
+NOTEBOOK_COLOURS = "--ink:currentColor;--grid:#8888;--blue:#3b7dd8;--orange:#d97706;--red:#dc2626"
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 
@@ -140,7 +141,7 @@ def write_report(
         title=title,
         merit=merit(facts, truth, target),
         expected=expected(facts),
-        chosen=settings(search.best_params_),
+        chosen=choice(search),
         warning=facts.verdict,
         compared=_compared(facts, truth, target),
         data=_data(facts, truth, rows, typed, n) | dict(about or {}),
@@ -269,7 +270,7 @@ def _columns(rows: Any) -> Listing | None:
     if rows is None:
         return None
     found = []
-    for place in range(min(rows.shape[1], MAX_LISTED_COLUMNS)):
+    for place in range(min(rows.shape[1], MAX_DESCRIBED_COLUMNS)):
         column = rows.iloc[:, place]
         known = column.dropna()
         if known.dtype.kind in "fiuM" and len(known):
@@ -329,14 +330,17 @@ def _is_plain(column: Any) -> bool:
 
 
 def _influence(facts: Facts, truth: KnownTargets) -> Array | None:
-    """Root mean square change of all predictions when a row is duplicated."""
-    model, n = facts.model, truth.n
+    """Root mean square change of all predictions when a row counts twice."""
+    model, n, s = facts.model, truth.n, facts.search.heldout_.sample_weight
+    if s is not None and not np.all(np.asarray(s) > 0.0):
+        return None
     if n > MAX_INFLUENCE_ROWS or not hasattr(model, "X_fit_") or truth.rows.size < n:
         return None
     if hasattr(facts.search, "best_lam_") or hasattr(facts.search, "stack_") or truth.levels:
         return None
-    pull = influence(model, model.X_fit_, truth.y).reshape(n, n, -1)
-    return np.asarray(np.sqrt(np.square(pull).mean(axis=(1, 2))) / n)
+    pull = influence(model, model.X_fit_, truth.y, sample_weight=s).reshape(n, n, -1)
+    shares = np.full(n, 1.0 / n) if s is None else np.asarray(s) / np.sum(s)
+    return np.asarray(np.sqrt(np.square(pull).mean(axis=(1, 2))) * shares)
 
 
 def _relevance(facts: Facts) -> list[Drawing | Listing]:
@@ -417,7 +421,7 @@ def as_html(search: Any, further: Sequence[str] = ()) -> str:
     names = " over ".join(escape(type(one).__name__) for one in (search, search.estimator))
     parts = [f"<p><strong>{names}, fitted</strong></p>"]
     parts += [f"<p>{escape(line)}</p>" for line in [*headline(facts), *further]]
-    return f'<div style="max-width:34rem;{STYLE}">{"".join(parts)}{_drawn(facts)}</div>'
+    return f'<div style="max-width:34rem;{NOTEBOOK_COLOURS}">{"".join(parts)}{_drawn(facts)}</div>'
 
 
 def _drawn(facts: Facts) -> str:

@@ -28,8 +28,8 @@ MAX_CLASSES = 6
 #: from this ratio of errors on, an improvement is a factor; below, a percentage
 MIN_FACTOR = 1.5
 #: what a column of numbers or dates holds
-NUMBER = re.compile(r"[-+–]?[\d.,]*(e[-+]\d+)?(\s%| ± .*)?|\d{4}-\d\d-\d\d( [\d:.]+)?")
-LEVEL = "95\N{NO-BREAK SPACE}%"
+NUMERIC_CELL = re.compile(r"[-+–]?[\d.,]*(e[-+]\d+)?(\s%| ± .*)?|\d{4}-\d\d-\d\d( [\d:.]+)?")
+NINETY_FIVE_PERCENT = "95\N{NO-BREAK SPACE}%"
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def expected(facts: Facts) -> list[tuple[str, str]]:
     rows = [(f"{facts.scale.label}, all held-out rows", number(facts.expected, 4))]
     if np.isfinite(low):
         text = f"{number(low)} to {number(high)}"
-        rows.append((f"{LEVEL} interval of the expected {_noun(facts)}", text))
+        rows.append((f"{NINETY_FIVE_PERCENT} interval of the expected {_noun(facts)}", text))
     if found is not None and not np.isnan(found.baseline):
         rows.append((f"baseline: {found.baseline_name}", number(facts.baseline)))
     elif found is not None and found.reason:
@@ -191,7 +191,7 @@ def headline(facts: Facts, target: str = "target") -> list[str]:
     lines = [
         merit(facts, KnownTargets.of(facts), target).sentence,
         "; ".join(f"{name}: {value}" for name, value in expected(facts)),
-        _chosen(facts.search),
+        f"Chosen: {choice(facts.search)}",
         rivals(facts),
         exactness(facts),
     ]
@@ -200,12 +200,12 @@ def headline(facts: Facts, target: str = "target") -> list[str]:
     return [line for line in lines if line]
 
 
-def _chosen(search: Any) -> str:
+def choice(search: Any) -> str:
     """The parameters of the winner; of a stack, what it averages."""
     best, found = settings(search.best_params_), getattr(search, "stack_", None)
     if found is None:
-        return f"Chosen: {best}"
-    return f"Chosen: {found.describe(len(search.best_estimator_.members_))}; the best alone: {best}"
+        return best
+    return f"{found.describe(len(search.best_estimator_.members_))}; the best alone: {best}"
 
 
 def rivals(facts: Facts) -> str:
@@ -260,11 +260,11 @@ class Listing:
     rows: list[list[str]] = field(repr=False)
     folded: bool = False
 
-    @property
+    @cached_property
     def numeric(self) -> list[bool]:
         """The columns of numbers or dates, which are aligned to the right."""
         columns = zip(*self.rows, strict=True)
-        return [all(NUMBER.fullmatch(one) for one in column) for column in columns]
+        return [all(NUMERIC_CELL.fullmatch(one) for one in column) for column in columns]
 
 
 def ranking(facts: Facts, most: int) -> Listing:

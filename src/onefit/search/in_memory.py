@@ -78,7 +78,7 @@ class HeldRows(SearchRows):
     def held_out(self, index: int) -> HeldOut:
         outcome = next(one for one in self.outcomes if index in one.indices)
         held, known = outcome.heldout(index, self.setup.folds), self.setup.spec_of(index)
-        given = {"targets": self.given.y, "sample_weight": self.given.weight}
+        given = {"targets": np.asarray(self.given.y), "sample_weight": self.given.weight}
         return replace(held, **given, **known.coding.decoders)
 
     def heldouts(self) -> list[HeldOut]:

@@ -32,7 +32,7 @@ from sklearn.base import is_classifier
 from onefit._types import Array
 from onefit.criteria import KernelStability
 from onefit.criteria.stability import smoothed_stability
-from onefit.gradient import Pointwise, SmoothedError, cv_gradient
+from onefit.gradient import SmoothCriterion, SmoothedError, cv_gradient
 from onefit.linalg import LinAlgError
 from onefit.losses import Huber, Log, Quantile, SmoothedHinge, Squared
 from onefit.losses.base import resolved
@@ -79,11 +79,11 @@ class ByGradient:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
-def _pointwise(task: Task, model: CandidateModel) -> Pointwise:
+def _pointwise(task: Task, model: CandidateModel) -> SmoothCriterion:
     """The smooth function of held-out values that replaces a score, or the loss of k-KS."""
     corner = ABSOLUTE_CORNER_IN_SPREADS * float(np.std(task.sample.Y)) or 1.0
     criterion, metric = task.criterion, task.metric
-    known: dict[Any, Pointwise] = {
+    known: dict[Any, SmoothCriterion] = {
         "squared": Squared(), "absolute": Huber(corner), "hinge": SmoothedHinge(),
         "zero_one": SmoothedError(ERROR_STEP_WIDTH),
     }  # fmt: skip
@@ -99,6 +99,18 @@ def _pointwise(task: Task, model: CandidateModel) -> Pointwise:
     if isinstance(own, Quantile):
         return Quantile(own.level, corner)
     return Squared()
+
+
+def _weights(task: Task) -> Array | None:
+    """Weights of the test rows in the score or in k-KS; None where all rows count alike."""
+    if isinstance(task.criterion, KernelStability):
+        return task.sample.s[task.sample.folds.rows]
+    if task.metric in task.scoring.fast:
+        return task.scoring.fast[task.metric][2].weights
+    # a scorer that returns several scores has the name "score"
+    name = task.metric if task.metric in task.scoring.slow else "score"
+    given: list[Any] = [part.params[name].get("sample_weight") for part in task.scoring.parts]
+    return None if given[0] is None else np.concatenate(given)
 
 
 class Objective:
@@ -126,7 +138,7 @@ class Objective:
         self.estimator, self.task, self.ranges = model.estimator, task, ranges
         self.how, self.usual = how, usual
         self.direction = make_direction(model.estimator, task.sample, ranges)
-        self.pointwise = _pointwise(task, model)
+        self.pointwise, self.weights = _pointwise(task, model), _weights(task)
         criterion = task.criterion
         self.eta = criterion.eta if isinstance(criterion, KernelStability) else 0.0
 
@@ -161,7 +173,9 @@ class Objective:
         sample, estimator = self.task.sample, self.estimator
         K, followed = self.direction.matrix(x[:-1]), self._followed()
         problem = estimator.spec().problem(K, sample.Y, sample.s)
-        found = cv_gradient(problem, np.exp(x[-1]), sample.folds, self.pointwise, followed)
+        found = cv_gradient(
+            problem, np.exp(x[-1]), sample.folds, self.pointwise, followed, self.weights
+        )
         value, left, right, lam = found.value, found.left, found.right, found.lam
         watched = value if followed is None else float(np.mean(found.parts[followed == 0.0]))
         if self.eta:

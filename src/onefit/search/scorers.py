@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any
@@ -132,7 +132,7 @@ class Scoring:
                 return list(self._call(look_up(model, values[part.place]), part))
         except Exception as error:
             if "pos_label" in str(error):
-                raise ValueError(_positive(model, self.slow)) from error
+                raise ValueError(name_the_positive(model, self.slow.values())) from error
             raise ValueError(_refusal(list(self.slow.values()), model, error)) from error
 
     def _call(self, proxy: Any, part: Part) -> dict[str, float]:
@@ -149,20 +149,21 @@ class Scoring:
         return scores
 
 
-def _positive(model: Any, scorers: dict[str, Any]) -> str:
+def name_the_positive(model: Any, scorers: Iterable[Any]) -> str:
     """Advice for a metric that needs to know which of two classes is the positive one."""
-    asking = [one for one in scorers.values() if hasattr(one, "_score_func")]
+    asking = [one for one in scorers if hasattr(one, "_score_func")]
     scorer: Any = next((one for one in asking if _asks_for_label(one)), None)
     metric = scorer._score_func.__name__ if scorer else "f1_score"
-    options = [metric, f"pos_label={model.classes_[-1].item()!r}"]
+    classes = model.classes_.tolist()
+    options = [metric, f"pos_label={classes[-1]!r}"]
     if scorer is not None and scorer._response_method != "predict":
         options.append(f"response_method={scorer._response_method!r}")
     if scorer is not None and scorer._sign < 0:
         options.append("greater_is_better=False")
     return (
         f"scoring by {metric} asks which class is the positive one, and takes 1 for it, but the "
-        f"classes are {model.classes_.tolist()!r}: name it, as in "
-        f"scoring=make_scorer({', '.join(options)}) with sklearn.metrics.make_scorer"
+        f"classes are {classes!r}: name it, as in scoring=make_scorer({', '.join(options)}) with "
+        "sklearn.metrics.make_scorer, or call the positive class 1 and the other 0 in the data"
     )
 
 

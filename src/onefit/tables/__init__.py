@@ -1,8 +1,8 @@
 """Tables from files: features, target and other roles of columns, with checks of each.
 
 :class:`WrittenNumbers` reads the columns and is the first part of a model's pipeline, so a column
-means the same when the model is made and when it is used. What looks like a mistake (a number of
-the row, a text that is different in every row) is used, and gets a note.
+means the same when the model is made and when it is used. Columns that look like mistakes (row
+numbers, another text in every row) are used, with a note.
 """
 
 from __future__ import annotations

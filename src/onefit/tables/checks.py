@@ -1,4 +1,4 @@
-"""Checks of what was read: the target, and columns that are used and probably should not be."""
+"""Checks of the target, and notes on columns that probably should not be used."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ __all__ = ["check_target", "mistakes", "names_the_rows"]
 
 #: names of columns that number or name the rows
 ID = re.compile(r"(.*[_ .-])?(id|ids|index|idx|key|uuid|nr|no)|row|row_?number|.*[a-z]I[Dd]", re.I)
-#: rows from which 1, 2, 3 ... numbers them under any name
+#: from this number of rows, a column 1, 2, 3 ... numbers them, whatever its name
 MIN_COUNTED_ROWS = 50
-#: rows from which a column may name them
+#: from this number of rows, a column may name them
 MIN_NAMED_ROWS = 11
 
 
 def check_target(values: Any, name: str) -> Array:
-    """A target without gaps and with two values or more: numbers, or labels that occur twice."""
+    """The target as numbers or labels; refuses gaps, a single value, and texts without repeats."""
     import pandas as pd
 
     y = pd.Series(np.asarray(values), index=getattr(values, "index", None))
@@ -71,7 +71,7 @@ def check_target(values: Any, name: str) -> Array:
 
 
 def _check_labels(labels: Array, what: str, index: Any) -> None:
-    """Refuse text that was meant to be numbers, or names nothing twice."""
+    """Refuse text that was meant to be numbers, and text that hardly repeats."""
     odd, different = odd_cells(labels), len(set(labels))
     if odd.size:
         raise DataError(
@@ -89,7 +89,7 @@ def _check_labels(labels: Array, what: str, index: Any) -> None:
 
 
 def mistakes(X: pd.DataFrame) -> list[str]:
-    """A note for each column that is used, and probably should not be."""
+    """A note for each column that probably should not be used."""
     notes = [
         f"a column without a name is used as {name!r}; drop it if it numbers the rows"
         for name in X.columns

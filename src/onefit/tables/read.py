@@ -26,24 +26,35 @@ __all__ = ["Roles", "Table", "read_features", "read_table"]
 
 @dataclass(frozen=True)
 class Roles:
-    """Columns that are neither features nor the target.
+    """The columns of a file that are not features, and how its dates are read.
 
     Attributes
     ----------
+    target : str or None
+        The column to predict; None for LIBSVM.
+    drop : tuple of str
+        Columns to leave out.
     groups, sample_weight, time : str or None
         Rows of one group stay on one side of a split; weights are for fits and scores; time puts
         rows in order.
+    dayfirst : bool or None
+        For the column of times, see :class:`WrittenNumbers`.
     """
 
+    target: str | None = None
+    drop: tuple[str, ...] = ()
     groups: str | None = None
     sample_weight: str | None = None
     time: str | None = None
+    dayfirst: bool | None = None
 
     @property
-    def names(self) -> dict[str, str]:
-        """The columns that have a role, by the option that gave it."""
-        found = {f"--{role.replace('_', '-')}": name for role, name in vars(self).items()}
-        return {option: name for option, name in found.items() if name is not None}
+    def named(self) -> list[tuple[str, str]]:
+        """Columns other than the target, each with the option that names it."""
+        roles = [("--groups", self.groups), ("--sample-weight", self.sample_weight),
+                 ("--time", self.time)]  # fmt: skip
+        found = [(option, name) for option, name in roles if name is not None]
+        return [*(("--drop", name) for name in self.drop), *found]
 
 
 @dataclass(frozen=True)
@@ -70,14 +81,7 @@ class Table:
     ordered: bool = False
 
 
-def read_table(
-    path: Path,
-    target: str | None,
-    drop: tuple[str, ...] = (),
-    check_rows: CheckRows = None,
-    roles: Roles = Roles(),
-    dayfirst: bool | None = None,
-) -> Table:
+def read_table(path: Path, roles: Roles, check_rows: CheckRows = None) -> Table:
     """Read a file and split off its target.
 
     Parameters
@@ -85,42 +89,35 @@ def read_table(
     path : Path
         ``.csv``, ``.tsv``, ``.txt``, ``.xlsx``, ``.parquet``, ``.pq``, ``.libsvm``, ``.svmlight``
         or ``.svm``; text may be packed (``.gz``, ``.bz2``).
-    target : str or None
-        The column to predict; None for LIBSVM.
-    drop : tuple of str
-        Columns to leave out.
+    roles : Roles
     check_rows : callable, default=None
         Given the number of rows, or fewer, before they are read; raises where that is too many.
-    roles : Roles
-        Columns with groups, weights or times, none of which is a feature.
-    dayfirst : bool, default=None
-        For the column of times, see :class:`WrittenNumbers`.
     """
+    target, others = roles.target, [name for _, name in roles.named]
     if is_libsvm(path):
-        if drop or roles.names or target not in (None, "label"):
-            flags = ", ".join(roles.names) or "--target and --drop"
+        if others or target not in (None, "label"):
+            flags = {option for option, _ in roles.named} | ({"--target"} if target else set())
             raise DataError(
                 f"{path.name} is LIBSVM, which has its target first in each line and names no "
-                f"column; leave out {flags}"
+                f"column; leave out {', '.join(sorted(flags))}"
             )
         X, y = read_libsvm(path, check_rows=check_rows)
         return Table(X, check_target(y, "label"), "label")
     if target is None:
         raise DataError(f"{path.name} has no target yet; name the column to predict with --target")
     frame = read_frame(path, check_rows)
-    for name in (target, *drop, *roles.names.values()):
+    for name in (target, *others):
         _check_column(frame, name, path)
-    for flag, name in [*(("--drop", one) for one in drop), *roles.names.items()]:
+    for flag, name in roles.named:
         if name == target:
             raise DataError(f"{flag} {shown(name)} is the target itself; name another column")
     if len(frame) < 2:
         count = "no row" if frame.empty else "one row"
         raise DataError(f"{path.name} has a header and {count}; add rows to learn from")
     frame = _with_target(frame, target)
-    frame = _in_order(frame, roles.time, dayfirst)
+    frame = _in_order(frame, roles)
     y = check_target(frame[target], target)
-    others = {target, *drop, *roles.names.values()}
-    features = frame.drop(columns=list(others))
+    features = frame.drop(columns=[target, *others])
     if features.shape[1] == 0:
         raise DataError(
             f"{path.name} has no column beside the target {shown(target)} to predict it by"
@@ -180,9 +177,9 @@ def _without_gap_codes(frame: pd.DataFrame, target: str) -> pd.DataFrame:
     return frame.assign(**{target: y.reindex(frame.index)})
 
 
-def _in_order(frame: pd.DataFrame, time: str | None, dayfirst: bool | None) -> pd.DataFrame:
+def _in_order(frame: pd.DataFrame, roles: Roles) -> pd.DataFrame:
     """The rows, in the order of a column of times."""
-    if time is None:
+    if (time := roles.time) is None:
         return frame
     column = _complete(frame, time, "--time")
     moments: Any = column.to_numpy()
@@ -190,7 +187,7 @@ def _in_order(frame: pd.DataFrame, time: str | None, dayfirst: bool | None) -> p
         order = None
         if column.dtype.kind != "M":
             moments = column.astype(str).to_numpy(dtype=object)
-            order = date_order(moments, dayfirst, f"column {shown(time)}")
+            order = date_order(moments, roles.dayfirst, f"column {shown(time)}")
         moments = days(moments, order)
         if np.isnan(moments).any():
             raise DataError(

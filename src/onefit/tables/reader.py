@@ -1,7 +1,7 @@
-"""The first step of a pipeline: columns of a raw table as floats or text, always read alike.
+"""The first step of a pipeline: columns of a raw table as floats or text.
 
 How a column is written is learned once, from the table that a model is made from. New rows are read
-in the same way, and a cell that cannot be is refused with its place.
+in the same way, and the error for a cell that cannot be read names its place.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from onefit.written import (
     date_order,
     days,
     holds_numbers,
-    is_date,
     is_gap,
     odd_cells,
     read_as,
     read_numbers,
     refuse_nested,
+    units,
 )
 
 if TYPE_CHECKING:
@@ -206,11 +206,15 @@ class _Cells:
             needed = f"dates{first}"
         else:
             comma, unit = how["comma"], how["unit"]
+            # a column of truth values is one of texts as soon as one is missing
+            rest = np.array([{"True": "1", "False": "0"}.get(one, one) for one in rest], object)
             if comma is None:
                 found = read_numbers(rest)
                 comma = found is not None and bool(found.comma)
                 if found is not None and found.comma is not None:
                     self.notes.append(f"{self.what} is read as numbers: {found.how}")
+            if unit and units(rest) == [""]:
+                self.notes.append(f"{self.what} has no unit, and is read as numbers in {unit!r}")
             values = np.array([read_as(one, comma, unit) for one in rest], dtype=float)
             needed = f"numbers in {unit!r}" if unit else "numbers"
         bad = np.flatnonzero(~gaps)[np.isnan(values)]
@@ -227,7 +231,7 @@ class _Cells:
             return None
         known = rest.dtype.kind == "M"
         order = None if known else date_order(rest, dayfirst, self.what)
-        if not known and not is_date(rest[0], order):
+        if np.isnan(days(rest[:1], order)).any():  # which most columns of text end with
             return None
         values = days(rest, order)
         if np.isnan(values).any():

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array, Indices
-from onefit.estimators.accepted import best_estimator_of, check_accepted
+from onefit.estimators.accepted import accepted_model
 from onefit.folds import Folds
 from onefit.kernels import Kernel
 from onefit.uncertainty.ranked import whole_groups
@@ -96,8 +96,7 @@ def novelty(estimator: Any, X_new: Any) -> Novelty:
     >>> found.far
     array([False,  True])
     """
-    model = best_estimator_of(estimator, "novelty")
-    check_accepted(model, "novelty")
+    model = accepted_model(estimator, "novelty")
     if model.spec().precomputed:
         raise ValueError(
             "novelty needs the rows themselves, and kernel='precomputed' has only their kernel "
