@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, plan
-from onefit.auto.prepared import Prepared
+from onefit.auto.prepared import PreparedRows
 from onefit.plan import text
 
 X = np.random.default_rng(0).normal(size=(60, 2))
@@ -21,7 +21,7 @@ GRID = {"gamma": [0.1, 1.0], "lam": [1e-3, 1e-1]}
 
 
 def test_a_short_search_is_not_announced(capsys):
-    Prepared(X, Y).announce(KernelSearchCV(KernelRegressor(), GRID))
+    PreparedRows(X, Y).announce(KernelSearchCV(KernelRegressor(), GRID))
     assert capsys.readouterr().err == ""
 
 
@@ -36,7 +36,7 @@ def test_a_short_search_is_not_announced(capsys):
 def test_a_long_one_is(capsys, machine, method, words):
     """Enough rows for minutes of work on any computer; nothing is computed."""
     rows = np.random.default_rng(0).normal(size=(100_000, 2))
-    Prepared(rows, rows[:, 0]).announce(KernelSearchCV(machine, GRID, method=method))
+    PreparedRows(rows, rows[:, 0]).announce(KernelSearchCV(machine, GRID, method=method))
     told = capsys.readouterr().err
     assert told.startswith("expected to take")
     assert f"by method {method!r}; faster: " in told

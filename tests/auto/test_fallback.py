@@ -14,7 +14,7 @@ from sklearn.metrics import r2_score
 
 from onefit import KernelRegressor, KernelSearchCV, select
 from onefit.auto.fallback import fall_back
-from onefit.auto.prepared import Prepared, planned_seconds
+from onefit.auto.prepared import PreparedRows, planned_seconds
 from onefit.config import config_context
 from onefit.features import Nystrom
 from onefit.plan import Deadline
@@ -37,14 +37,14 @@ def tight() -> Iterator[None]:
 
 def test_time_enough_changes_nothing() -> None:
     search = KernelSearchCV(KernelRegressor(), GRID)
-    assert fall_back(search, Prepared(X, y), Deadline(60.0)) is None
+    assert fall_back(search, PreparedRows(X, y), Deadline(60.0)) is None
     assert search.estimator.approximation is None
     assert select(X, y, minutes=60.0).fallback_ is None
 
 
 def test_too_little_time_takes_as_many_features_as_fit() -> None:
     search = KernelSearchCV(KernelRegressor(), GRID, method="eigen")
-    fallen = fall_back(search, Prepared(X, y), Deadline(1e-9))
+    fallen = fall_back(search, PreparedRows(X, y), Deadline(1e-9))
     assert fallen is not None
     assert fallen.n_components == 100
     assert (search.estimator.approximation, search.method) == (Nystrom(100), "auto")
@@ -55,7 +55,7 @@ def test_too_little_time_takes_as_many_features_as_fit() -> None:
 @pytest.mark.parametrize("count", [100, 200, 500])
 def test_their_search_may_take_a_quarter_of_the_time(count: int) -> None:
     rows = random.normal(size=(20_000, 1))
-    data, estimator = Prepared(rows, rows[:, 0]), KernelRegressor(approximation=Nystrom(count))
+    data, estimator = PreparedRows(rows, rows[:, 0]), KernelRegressor(approximation=Nystrom(count))
     planned, _ = planned_seconds(data.set_up(KernelSearchCV(estimator, GRID)))
     deadline = Deadline(4.2 * 1e4 * planned / 60.0)
     deadline.observe(planned=1.0, spent=1e4)  # a slow machine
@@ -69,7 +69,7 @@ def test_their_search_may_take_a_quarter_of_the_time(count: int) -> None:
 
 def test_too_little_memory_does_the_same() -> None:
     """There are 12 MiB; the kernel matrix alone takes 17."""
-    search, data = KernelSearchCV(KernelRegressor(), GRID, cv=3), Prepared(many, target)
+    search, data = KernelSearchCV(KernelRegressor(), GRID, cv=3), PreparedRows(many, target)
     with config_context(memory_bytes=12.0 * 1024**2):
         fallen = fall_back(search, data, Deadline(60.0))
     assert fallen is not None

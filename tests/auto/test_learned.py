@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupKFold, KFold
 
 from onefit import AutoKernelRegressor, KernelRegressor, KernelSearchCV
 from onefit.auto.learned import better_learned
-from onefit.auto.prepared import Prepared
+from onefit.auto.prepared import PreparedRows
 from onefit.auto.race import Raced, narrow
 from onefit.plan import Deadline
 
@@ -43,7 +43,7 @@ def plain(data):
 
 def test_the_better_one_is_learned_in_every_training_part(data, plain):
     X, y = data
-    found, reason = better_learned(plain, Prepared(X, y), None, None)
+    found, reason = better_learned(plain, PreparedRows(X, y), None, None)
     assert found.best_score_ > plain.best_score_ + 0.2
     assert "learned in each training part: R² 0." in reason
     refits = np.empty_like(y)
@@ -61,14 +61,14 @@ def test_what_does_not_help_is_not_taken():
     """Of noise nothing can be learned; the winner stays, and the reason has both scores."""
     X, y = ridge_of_two_columns(80, noise=100.0)
     plain = searched(X, y)
-    found, reason = better_learned(plain, Prepared(X, y), None, None)
+    found, reason = better_learned(plain, PreparedRows(X, y), None, None)
     learned = float(reason.split("R² ")[1].split(",")[0])
     assert (found is plain) == (learned <= plain.best_score_)
     line = np.linspace(-1, 1, 80)[:, None]  # one column, of which an analytic kernel knows more
     smooth = KernelSearchCV(
         KernelRegressor(gamma=1.0), {"lam": [1e-12]}, cv=plain.cv, aggregate="pooled"
     ).fit(line, line[:, 0] ** 2)
-    found, reason = better_learned(smooth, Prepared(line, line[:, 0] ** 2), None, None)
+    found, reason = better_learned(smooth, PreparedRows(line, line[:, 0] ** 2), None, None)
     assert found is smooth
     assert "did not help" in reason
 
@@ -76,9 +76,9 @@ def test_what_does_not_help_is_not_taken():
 def test_a_race_on_a_sample_leaves_one_candidate(data):
     X, y = ridge_of_two_columns(400)
     search = searched(X, y)
-    sample = Prepared(X, y).take(np.arange(0, 400, 3))
+    sample = PreparedRows(X, y).take(np.arange(0, 400, 3))
     raced = Raced(sample, -np.inf)
-    found, reason = better_learned(search, Prepared(X, y), raced, None)
+    found, reason = better_learned(search, PreparedRows(X, y), raced, None)
     params = found.cv_results_["params"]
     assert len({repr({**one, "model__lam": 0}) for one in params}) == 1
     assert 2 <= len(params) <= 6
@@ -86,7 +86,7 @@ def test_a_race_on_a_sample_leaves_one_candidate(data):
     assert found.n_splits_ == 4
     assert "learned in each training part" in reason
     # a sample on which other candidates were far better
-    found, reason = better_learned(search, Prepared(X, y), Raced(sample, np.inf), None)
+    found, reason = better_learned(search, PreparedRows(X, y), Raced(sample, np.inf), None)
     assert found is search
     assert "did not help on a sample of 134 rows" in reason
 
@@ -95,7 +95,7 @@ def test_the_race_of_kernels_gives_its_sample_and_best_score(data):
     X, y = data
     search = KernelSearchCV(KernelRegressor(), GRID, cv=KFold(4, shuffle=True, random_state=0))
     search.set_params(aggregate="pooled")
-    _, _, raced = narrow(search, Prepared(X, y), afforded_seconds=0.0, sample_rows=50)
+    _, _, raced = narrow(search, PreparedRows(X, y), afforded_seconds=0.0, sample_rows=50)
     assert raced.sample.n == 50
     again = clone(search).fit(raced.sample.X, raced.sample.y)
     assert raced.best == pytest.approx(again.best_score_)
@@ -106,7 +106,7 @@ def test_weights_and_groups(data):
     groups, weight = np.arange(120) % 10, np.where(np.arange(120) % 3, 1.0, 2.0)
     given = {"groups": groups, "sample_weight": weight}
     plain = searched(X, y, GroupKFold(5), **given)
-    found, _ = better_learned(plain, Prepared(X, y, given), None, None)
+    found, _ = better_learned(plain, PreparedRows(X, y, given), None, None)
     assert found is not plain
     assert found.n_splits_ == 5
     refits = np.empty_like(y)
@@ -120,10 +120,10 @@ def test_weights_and_groups(data):
 def test_reasons_for_learning_nothing(data, plain):
     X, y = data
     deadline = Deadline(60.0)
-    assert "time is limited" in better_learned(plain, Prepared(X, y), None, deadline)[1]
-    sparse = Prepared(csr_array(X), y)
+    assert "time is limited" in better_learned(plain, PreparedRows(X, y), None, deadline)[1]
+    sparse = PreparedRows(csr_array(X), y)
     assert "the rows are sparse" in better_learned(plain, sparse, None, None)[1]
-    wide = Prepared(np.hstack([X] * 40), y)
+    wide = PreparedRows(np.hstack([X] * 40), y)
     assert "320 columns" in better_learned(plain, wide, None, None)[1]
 
 

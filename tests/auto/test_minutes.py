@@ -12,7 +12,7 @@ from command_line import onefit
 
 from onefit import AutoKernelRegressor, KernelRegressor, KernelSearchCV
 from onefit.auto.outliers import robust_search
-from onefit.auto.prepared import Prepared
+from onefit.auto.prepared import PreparedRows
 from onefit.plan import Deadline, OutOfTime, spread
 
 random = np.random.default_rng(0)
@@ -76,10 +76,10 @@ def test_an_answer_to_outliers_that_turns_out_too_slow_is_given_up():
     pytest.importorskip("sklearn.callback", reason="callbacks stay with a search that is cloned")
     search = KernelSearchCV(KernelRegressor(), [{"gamma": [0.3, 1.0], "lam": [1e-3, 1e-1]}])
     search.fit(X, wild).set_callbacks(Slow(2.0, "huber"))
-    found, why = robust_search(search, Prepared(X, wild), Deadline(2.0 / 60.0))
+    found, why = robust_search(search, PreparedRows(X, wild), Deadline(2.0 / 60.0))
     assert found is search
     assert why == "its search was stopped at the time limit"
-    found, why = robust_search(search.set_callbacks(), Prepared(X, wild), Deadline(60.0))
+    found, why = robust_search(search.set_callbacks(), PreparedRows(X, wild), Deadline(60.0))
     assert found.best_params_["loss"] == "huber"
     assert why == ""
 

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import clone
 
 from onefit import plan
-from onefit.auto.prepared import Prepared, planned_seconds
+from onefit.auto.prepared import PreparedRows, planned_seconds
 from onefit.search.setup import Setup
 from onefit.search_cv import KernelSearchCV
 
@@ -60,7 +60,7 @@ class Fallback:
 
 
 def fall_back(
-    search: KernelSearchCV, data: Prepared, deadline: plan.Deadline, slow: str = ""
+    search: KernelSearchCV, data: PreparedRows, deadline: plan.Deadline, slow: str = ""
 ) -> Fallback | None:
     """Give a search features if its plan exceeds the time; None, and no change, if it does not.
 
@@ -69,7 +69,7 @@ def fall_back(
     search : KernelSearchCV
         Not fitted yet. Its estimator gets an approximation, and a method that needs the whole
         kernel matrix becomes "auto".
-    data : Prepared
+    data : PreparedRows
     deadline : Deadline
         Its ``reserve`` becomes what the final fit is expected to take.
     slow : str, default=""

@@ -27,7 +27,7 @@ from sklearn.pipeline import Pipeline
 
 from onefit._format import number
 from onefit._types import Array
-from onefit.auto.prepared import Prepared
+from onefit.auto.prepared import PreparedRows
 from onefit.auto.race import LAM_FACTOR, Raced, scores, splitter_of
 from onefit.evidence_scales import EvidenceScales
 from onefit.gradient_metric import GradientMetric
@@ -93,7 +93,7 @@ def learned_grid(alone: bool) -> list[dict[str, Any]]:
 
 
 def learned_search(
-    search: KernelSearchCV, data: Prepared, grid: list[dict[str, Any]]
+    search: KernelSearchCV, data: PreparedRows, grid: list[dict[str, Any]]
 ) -> KernelSearchCV:
     """Kernels of transformed rows, on the splits of a fitted search.
 
@@ -101,7 +101,7 @@ def learned_search(
     ----------
     search : KernelSearchCV
         Over the rows as they are.
-    data : Prepared
+    data : PreparedRows
         What it was fitted to.
     grid : list of dict
     """
@@ -114,7 +114,7 @@ def learned_search(
 
 
 def better_learned(
-    search: KernelSearchCV, data: Prepared, raced: Raced | None, deadline: Deadline | None
+    search: KernelSearchCV, data: PreparedRows, raced: Raced | None, deadline: Deadline | None
 ) -> tuple[KernelSearchCV, str]:
     """The search of learned candidates if its winner is better, else the given one; and why.
 
@@ -122,7 +122,7 @@ def better_learned(
     ----------
     search : KernelSearchCV
         Fitted, over the rows as they are.
-    data : Prepared
+    data : PreparedRows
         What it was fitted to.
     raced : Raced or None
         The race on a sample that narrowed the search, if there was one.

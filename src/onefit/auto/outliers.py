@@ -26,7 +26,7 @@ from scipy.stats import median_abs_deviation
 from sklearn.base import clone
 
 from onefit._format import number
-from onefit.auto.prepared import Prepared
+from onefit.auto.prepared import PreparedRows
 from onefit.auto.race import beside
 from onefit.criteria import CrossValidation
 from onefit.criteria.identity import near_identity
@@ -59,7 +59,7 @@ class AbsoluteErrors(CrossValidation):
     name = "mean absolute error"
 
 
-def outlier_share(search: KernelSearchCV, data: Prepared) -> float:
+def outlier_share(search: KernelSearchCV, data: PreparedRows) -> float:
     """The share of outliers among the winner's held-out residuals; 0 if that is 1 % or less."""
     residuals = _residuals(search, data)
     far = np.abs(residuals - np.median(residuals)) > MIN_SCALES_OF_OUTLIER * _scale(residuals)
@@ -68,7 +68,7 @@ def outlier_share(search: KernelSearchCV, data: Prepared) -> float:
 
 
 def robust_search(
-    search: KernelSearchCV, data: Prepared, deadline: Deadline | None = None
+    search: KernelSearchCV, data: PreparedRows, deadline: Deadline | None = None
 ) -> tuple[KernelSearchCV, str]:
     """A search over Huber's loss and the squared one, on the same splits and by the same score.
 
@@ -79,7 +79,7 @@ def robust_search(
     ----------
     search : KernelSearchCV
         Fitted.
-    data : Prepared
+    data : PreparedRows
         What it was fitted to.
     deadline : Deadline or None
         Replaces the limit of `MAX_HUBER_SECONDS`.
@@ -99,7 +99,7 @@ def robust_search(
     return robust, ""
 
 
-def planned_seconds(search: KernelSearchCV, data: Prepared) -> float:
+def planned_seconds(search: KernelSearchCV, data: PreparedRows) -> float:
     """Seconds that :func:`robust_search` is expected to take, at its largest number of kernels."""
     (first, *_) = search.param_grid
     near = {name: list(values) for name, values in first.items()}
@@ -108,7 +108,7 @@ def planned_seconds(search: KernelSearchCV, data: Prepared) -> float:
     return data.planned_seconds(_with_huber(search, near, 1.0))[0]
 
 
-def _least_absolute(search: KernelSearchCV, data: Prepared) -> int:
+def _least_absolute(search: KernelSearchCV, data: PreparedRows) -> int:
     """The candidate whose held-out predictions have the smallest mean absolute error.
 
     Kernel matrices near the identity are left out, as by the criterion of the search that follows.
@@ -145,7 +145,7 @@ def _with_huber(search: KernelSearchCV, grid: dict[str, Any], scale: float) -> K
     return found
 
 
-def _late(search: KernelSearchCV, data: Prepared, deadline: Deadline | None) -> str:
+def _late(search: KernelSearchCV, data: PreparedRows, deadline: Deadline | None) -> str:
     """The reason why there is no time for a search; empty if there is time."""
     planned = data.planned_seconds(search)[0]
     if deadline is not None:
@@ -155,7 +155,7 @@ def _late(search: KernelSearchCV, data: Prepared, deadline: Deadline | None) -> 
     return f"it would take about {duration(planned)} (minutes sets another limit)"
 
 
-def _fitted(search: KernelSearchCV, data: Prepared, deadline: Deadline | None) -> bool:
+def _fitted(search: KernelSearchCV, data: PreparedRows, deadline: Deadline | None) -> bool:
     """Whether a search was done before the time was up."""
     try:
         with nullcontext() if deadline is None else deadline.over(search, optional=True):
@@ -200,7 +200,7 @@ def _scale(residuals: Array) -> float:
     return float(median_abs_deviation(residuals, scale="normal"))
 
 
-def _residuals(search: KernelSearchCV, data: Prepared, place: int | None = None) -> Array:
+def _residuals(search: KernelSearchCV, data: PreparedRows, place: int | None = None) -> Array:
     """Held-out residuals of the winner or another candidate.
 
     Of rows that a split tests and that have weight; each of these counts once.

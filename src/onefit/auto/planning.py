@@ -24,7 +24,7 @@ from onefit._validation import check_choice
 from onefit.auto import rules
 from onefit.auto.data_checks import find_copies, shares_of_columns, together
 from onefit.auto.learned import left_to_rules
-from onefit.auto.prepared import Prepared
+from onefit.auto.prepared import PreparedRows
 from onefit.auto.run import Selection
 from onefit.auto.stacked import MAX_DEFAULT_ROWS, chosen_stack
 from onefit.decide.calibrate import CALIBRATIONS
@@ -116,7 +116,7 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
         )
     return Selection(
         search,
-        Prepared(X if in_folds else Z, y, params),
+        PreparedRows(X if in_folds else Z, y, params),
         auto._task,
         auto._may_be_robust(y) and not in_folds,
         shares,

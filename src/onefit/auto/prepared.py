@@ -12,11 +12,11 @@ from onefit import plan
 from onefit._types import Array
 from onefit.search.setup import Setup, set_up
 
-__all__ = ["Prepared", "planned_seconds"]
+__all__ = ["PreparedRows", "planned_seconds"]
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedRows:
     """Rows that a search takes.
 
     Attributes
@@ -64,10 +64,10 @@ class Prepared:
         """The search, fitted."""
         return search.fit(self.X, self.y, **self.params)
 
-    def take(self, rows: Array) -> Prepared:
+    def take(self, rows: Array) -> PreparedRows:
         """A subset of the rows."""
         params = {name: np.asarray(one)[rows] for name, one in self.params.items()}
-        return Prepared(self.X[rows], self.y[rows], params)
+        return PreparedRows(self.X[rows], self.y[rows], params)
 
 
 def planned_seconds(setup: Setup) -> tuple[float, str]:

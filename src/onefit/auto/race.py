@@ -35,7 +35,7 @@ from sklearn.model_selection import (
 
 from onefit._indexing import draw_rows
 from onefit.auto.extend import MIN_GAIN_IN_STANDARD_ERRORS
-from onefit.auto.prepared import Prepared
+from onefit.auto.prepared import PreparedRows
 from onefit.plan import duration
 from onefit.search_cv import KernelSearchCV
 
@@ -66,16 +66,16 @@ class Raced:
 
     Attributes
     ----------
-    sample : Prepared
+    sample : PreparedRows
     best : float
         The larger the better.
     """
 
-    sample: Prepared = field(repr=False)
+    sample: PreparedRows = field(repr=False)
     best: float
 
     @classmethod
-    def of(cls, search: KernelSearchCV, data: Prepared, seed: int = 0) -> Raced:
+    def of(cls, search: KernelSearchCV, data: PreparedRows, seed: int = 0) -> Raced:
         """The candidates of a search on a sample."""
         sample = data.take(_draw(search, data, seed, SAMPLE_ROWS))
         return cls(sample, float(np.nanmax(scores(_race(search, sample), "score")[0])))
@@ -83,7 +83,7 @@ class Raced:
 
 def narrow(
     search: KernelSearchCV,
-    data: Prepared,
+    data: PreparedRows,
     seed: int = 0,
     afforded_seconds: float = AFFORDED_SECONDS,
     sample_rows: int = SAMPLE_ROWS,
@@ -94,7 +94,7 @@ def narrow(
     ----------
     search : KernelSearchCV
         Not fitted, and not changed. Its grid has a dict of lists for each kernel.
-    data : Prepared
+    data : PreparedRows
     seed : int, default=0
         For the sample.
     afforded_seconds : float
@@ -132,14 +132,14 @@ def narrow(
     return kept, reason, Raced(sample, float(np.nanmax(values)))
 
 
-def _draw(search: KernelSearchCV, data: Prepared, seed: int, size: int) -> Array:
+def _draw(search: KernelSearchCV, data: PreparedRows, seed: int, size: int) -> Array:
     """Rows of the sample; some of every class."""
     return draw_rows(data.y if is_classifier(search.estimator) else None, data.n, size, seed)
 
 
 def seconds_without_race(
     search: KernelSearchCV,
-    data: Prepared,
+    data: PreparedRows,
     afforded_seconds: float = AFFORDED_SECONDS,
     sample_rows: int = SAMPLE_ROWS,
 ) -> float | None:
@@ -150,7 +150,7 @@ def seconds_without_race(
     return planned if planned > afforded_seconds else None
 
 
-def _race(search: KernelSearchCV, sample: Prepared) -> KernelSearchCV:
+def _race(search: KernelSearchCV, sample: PreparedRows) -> KernelSearchCV:
     """The same search on a sample, without a winner's fit."""
     raced: KernelSearchCV = clone(search)
     raced.set_params(cv=splitter_of(search), refit=False, journal=None, verbose=0)

@@ -41,7 +41,7 @@ from onefit.auto.data_checks import warn_of_columns
 from onefit.auto.extend import fit_growing
 from onefit.auto.fallback import Fallback, fall_back
 from onefit.auto.learned import better_learned
-from onefit.auto.prepared import Prepared, planned_seconds
+from onefit.auto.prepared import PreparedRows, planned_seconds
 from onefit.auto.race import SAMPLE_ROWS, Raced, narrow, seconds_without_race
 from onefit.auto.stacked import STACK_SHARE, stack_searches
 from onefit.plan import Deadline, OutOfTime
@@ -61,7 +61,7 @@ class Selection:
     ----------
     search : KernelSearchCV
         After :meth:`run` the one that chose the winner.
-    data : Prepared
+    data : PreparedRows
         Copies of a row are in one group.
     task : {"regression", "classification"}
     may_be_robust : bool
@@ -91,7 +91,7 @@ class Selection:
     """
 
     search: KernelSearchCV
-    data: Prepared = field(repr=False)
+    data: PreparedRows = field(repr=False)
     task: str
     may_be_robust: bool
     shares: list[tuple[Any, float]]

@@ -25,7 +25,7 @@ from onefit.auto.learned import (
     left_to_rules,
     nothing_learned,
 )
-from onefit.auto.prepared import Prepared
+from onefit.auto.prepared import PreparedRows
 from onefit.plan import Deadline
 from onefit.report.facts import Facts
 from onefit.search_cv import KernelSearchCV
@@ -62,7 +62,7 @@ def chosen_stack(auto: Any, y: Array, in_folds: bool) -> bool | str:
 
 def stack_searches(
     searches: list[KernelSearchCV],
-    data: Prepared,
+    data: PreparedRows,
     nested: bool,
     deadline: Deadline | None,
 ) -> tuple[KernelSearchCV, list[str]]:
@@ -72,7 +72,7 @@ def stack_searches(
     ----------
     searches : list of KernelSearchCV
         Fitted: the one whose winner is replaced; with outliers also the search before it.
-    data : Prepared
+    data : PreparedRows
         What the searches were fitted to.
     nested : bool
     deadline : Deadline or None
