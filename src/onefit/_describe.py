@@ -6,9 +6,10 @@ import functools
 import hashlib
 import os
 import re
+import sysconfig
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from types import CellType, CodeType
+from types import CellType, CodeType, ModuleType
 from typing import Any
 
 import joblib
@@ -17,6 +18,9 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 __all__ = ["describe", "digest"]
+
+#: folders of the standard library and of installed packages
+LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
 
 
 def describe(value: Any, above: tuple[int, ...] = ()) -> str:
@@ -47,6 +51,8 @@ def describe(value: Any, above: tuple[int, ...] = ()) -> str:
         return f"{{{', '.join(sorted(inside(one) for one in value))}}}"
     if isinstance(value, np.generic):
         return repr(value.item())
+    if isinstance(value, ModuleType):
+        return value.__name__
     if isinstance(value, functools.partial):
         return f"partial({inside([value.func, value.args, value.keywords])})"
     if hasattr(value, "__qualname__"):
@@ -62,12 +68,13 @@ def _keeps_its_fit(value: Any) -> bool:
 
 def _describe_function(value: Any, inside: Callable[[Any], str]) -> str:
     """The name of a function or class, and a digest of a function's code and what it uses."""
-    name = f"{value.__module__}.{value.__qualname__}"
-    if not hasattr(value, "__code__"):
+    name = f"{getattr(value, '__module__', '')}.{value.__qualname__}"
+    if isinstance(value, type) or not hasattr(value, "__code__"):
         return name
     held = [_content(cell) for cell in value.__closure__ or ()]
     held += [value.__defaults__, value.__kwdefaults__, getattr(value, "__self__", None)]
-    held += [_globals(value)]
+    if not value.__code__.co_filename.startswith(LIBRARIES):  # these change with their version
+        held += [_globals(value)]
     return f"{name} ({digest(inside([_instructions(value.__code__), held]).encode())})"
 
 

@@ -179,9 +179,13 @@ def test_criteria_are_compared(fitted):
     assert again.best_params_ == best
 
 
-@pytest.mark.parametrize("groups", ["shop", np.zeros(len(Y))], ids=["a name", "one group"])
-def test_groups_are_a_value_per_row(groups):
-    with pytest.raises(ValueError, match=r"must have a value per row.*groups=X"):
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [("shop", r"a name of a column.*groups=X\['shop'\]"), (np.zeros(len(Y)), "value per row")],
+    ids=["a name", "one group"],
+)
+def test_groups_are_a_value_per_row(groups, words):
+    with pytest.raises(ValueError, match=words):
         AutoKernelRegressor().fit(TABLE, Y, groups=groups)
 
 

@@ -199,6 +199,11 @@ class AutoKernel(BaseEstimator):
         given = {"groups": groups, "sample_weight": sample_weight}
         params = {name: np.asarray(one) for name, one in given.items() if one is not None}
         for name, values in params.items():
+            if values.ndim == 0:
+                raise ValueError(
+                    f"{name} must have a value per row; a name of a column is not looked up: "
+                    f"pass {name}=X[{values.item()!r}]"
+                )
             if values.shape != (n,):
                 raise ValueError(f"{name} has shape {values.shape}, expected ({n},), one per row")
             if name == "groups" and values.dtype.kind == "O" and any(one is None for one in values):
