@@ -1,19 +1,17 @@
 """Candidates with a learned metric or learned scales, against refits of everything."""
 
-import json
-
 import numpy as np
+import pandas as pd
 import pytest
-from command_line import onefit
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
 
 from onefit import AutoKernelRegressor, KernelRegressor, KernelSearchCV
-from onefit.auto.learned import better_learned
+from onefit.auto.learned import LearnedRace, better_learned
 from onefit.auto.prepared import PreparedRows
 from onefit.auto.race import Raced, narrow
-from onefit.plan import Deadline
+from onefit.cli.model import load_model, save_model
 
 GRID = [{"kernel": ["rbf"], "gamma": [0.02, 0.1], "lam": [1e-4, 1e-2, 1e-1]}]
 
@@ -43,7 +41,7 @@ def plain(data):
 
 def test_the_better_one_is_learned_in_every_training_part(data, plain):
     X, y = data
-    found, reason = better_learned(plain, PreparedRows(X, y), None, None)
+    found, reason = better_learned(plain, PreparedRows(X, y))
     assert found.best_score_ > plain.best_score_ + 0.2
     assert "learned in each training part: R² 0." in reason
     refits = np.empty_like(y)
@@ -61,37 +59,43 @@ def test_what_does_not_help_is_not_taken():
     """Of noise nothing can be learned; the winner stays, and the reason has both scores."""
     X, y = ridge_of_two_columns(80, noise=100.0)
     plain = searched(X, y)
-    found, reason = better_learned(plain, PreparedRows(X, y), None, None)
+    found, reason = better_learned(plain, PreparedRows(X, y))
     learned = float(reason.split("R² ")[1].split(",")[0])
     assert (found is plain) == (learned <= plain.best_score_)
     line = np.linspace(-1, 1, 80)[:, None]  # one column, of which an analytic kernel knows more
     smooth = KernelSearchCV(
         KernelRegressor(gamma=1.0), {"lam": [1e-12]}, cv=plain.cv, aggregate="pooled"
     ).fit(line, line[:, 0] ** 2)
-    found, reason = better_learned(smooth, PreparedRows(line, line[:, 0] ** 2), None, None)
+    found, reason = better_learned(smooth, PreparedRows(line, line[:, 0] ** 2))
     assert found is smooth
     assert "did not help" in reason
 
 
-def test_a_race_on_a_sample_leaves_one_candidate(data):
+def test_a_race_on_a_sample_leaves_one_candidate():
     X, y = ridge_of_two_columns(400)
     search = searched(X, y)
-    sample = PreparedRows(X, y).take(np.arange(0, 400, 3))
-    raced = Raced(sample, -np.inf)
-    found, reason = better_learned(search, PreparedRows(X, y), raced, None)
+    data, sample = PreparedRows(X, y), PreparedRows(X, y).take(np.arange(0, 400, 3))
+    race = LearnedRace.of(search, Raced(sample, search.best_score_, {}))
+    assert race.ahead
+    found, reason = better_learned(search, data, race)
     params = found.cv_results_["params"]
     assert len({repr({**one, "model__lam": 0}) for one in params}) == 1
     assert 2 <= len(params) <= 6
     assert found.best_score_ > search.best_score_
     assert found.n_splits_ == 4
     assert "learned in each training part" in reason
-    # a sample on which other candidates were far better
-    found, reason = better_learned(search, PreparedRows(X, y), Raced(sample, np.inf), None)
+    on_sample, _ = better_learned(searched(sample.X, sample.y), sample)
+    close = LearnedRace.of(search, Raced(sample, on_sample.best_score_, {}))
+    assert close.grid
+    assert not close.ahead
+    # other candidates were far better on the sample
+    behind = LearnedRace.of(search, Raced(sample, 2.0, {}))
+    found, reason = better_learned(search, data, behind)
     assert found is search
-    assert "did not help on a sample of 134 rows" in reason
+    assert "did not help on the sample" in reason
 
 
-def test_the_race_of_kernels_gives_its_sample_and_best_score(data):
+def test_the_race_of_kernels_gives_its_sample_and_winner(data):
     X, y = data
     search = KernelSearchCV(KernelRegressor(), GRID, cv=KFold(4, shuffle=True, random_state=0))
     search.set_params(aggregate="pooled")
@@ -99,6 +103,10 @@ def test_the_race_of_kernels_gives_its_sample_and_best_score(data):
     assert raced.sample.n == 50
     again = clone(search).fit(raced.sample.X, raced.sample.y)
     assert raced.best == pytest.approx(again.best_score_)
+    best = again.best_params_
+    assert raced.winner["gamma"] == [best["gamma"]]
+    assert best["lam"] in raced.winner["lam"]
+    assert 2 <= len(raced.winner["lam"]) <= 3
 
 
 def test_weights_and_groups(data):
@@ -106,7 +114,7 @@ def test_weights_and_groups(data):
     groups, weight = np.arange(120) % 10, np.where(np.arange(120) % 3, 1.0, 2.0)
     given = {"groups": groups, "sample_weight": weight}
     plain = searched(X, y, GroupKFold(5), **given)
-    found, _ = better_learned(plain, PreparedRows(X, y, given), None, None)
+    found, _ = better_learned(plain, PreparedRows(X, y, given))
     assert found is not plain
     assert found.n_splits_ == 5
     refits = np.empty_like(y)
@@ -119,66 +127,38 @@ def test_weights_and_groups(data):
 
 def test_reasons_for_learning_nothing(data, plain):
     X, y = data
-    deadline = Deadline(60.0)
-    assert "time is limited" in better_learned(plain, PreparedRows(X, y), None, deadline)[1]
     sparse = PreparedRows(csr_array(X), y)
-    assert "the rows are sparse" in better_learned(plain, sparse, None, None)[1]
+    assert "the rows are sparse" in better_learned(plain, sparse)[1]
     wide = PreparedRows(np.hstack([X] * 40), y)
-    assert "320 columns" in better_learned(plain, wide, None, None)[1]
+    assert "320 columns" in better_learned(plain, wide)[1]
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    X, y = ridge_of_two_columns(1600, noise=0.3)
+    return AutoKernelRegressor().fit(X, y)
 
 
 @pytest.mark.slow
-def test_select_on_many_rows():
-    """One fold of refits, the fitted pipeline, and what else reads the winner."""
-    X, y = ridge_of_two_columns(1600, noise=0.3)
-    auto = AutoKernelRegressor().fit(X, y)
-    assert list(auto.pipeline_.named_steps) == ["prepare", "rows", "model"]
-    assert auto.search_.best_params_["rows"] is not None
-    assert any("learned in each training part" in one for one in auto.reasons_)
-    X_new, y_new = ridge_of_two_columns(1000, noise=0.3, seed=1)
-    assert auto.score(X_new, y_new) == pytest.approx(auto.best_score_, abs=0.02)
-    assert auto.unfamiliar(np.vstack([X_new[:1], 50 + X_new[:1]])).novelty[1] > 1
-    assert auto.relevance().order[:2].tolist() in ([0, 1], [1, 0])
+def test_select_on_many_rows(chosen, tmp_path):
+    """The fitted pipeline, and whatever else reads the winner."""
+    assert list(chosen.pipeline_.named_steps) == ["prepare", "rows", "model"]
+    assert any("learned in each training part" in one for one in chosen.reasons_)
+    X, y = ridge_of_two_columns(1000, noise=0.3, seed=1)
+    assert chosen.score(X, y) == pytest.approx(chosen.best_score_, abs=0.02)
+    assert chosen.unfamiliar(np.vstack([X[:1], 50 + X[:1]])).novelty[1] > 1
+    found = chosen.predict_interval(X, level=0.9)
+    assert np.mean((found.lower <= y) & (y <= found.upper)) == pytest.approx(0.9, abs=0.03)
+    assert found.prediction == pytest.approx(chosen.predict(X), abs=1e-9)
+    save_model(chosen, tmp_path / "model.skops", "target")
+    again = load_model(tmp_path / "model.skops").pipeline
+    assert again.predict(pd.DataFrame(X)) == pytest.approx(chosen.predict(X), abs=1e-12)
+    chosen.report(tmp_path / "report.html")
+    assert "GradientMetric" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.slow
+def test_columns_that_matter(chosen):
+    assert set(chosen.relevance().order[:2]) == {0, 1}
     with pytest.raises(ValueError, match="name kernels"):
-        auto.compare_criteria("gcv")
-
-
-def test_intervals_and_saved_models_learn_again(monkeypatch, tmp_path):
-    """Intervals hold new targets, and a saved pipeline has all steps."""
-    skops_io = pytest.importorskip("skops.io")
-    assert skops_io is not None
-    from onefit.cli.model import load_model, save_model
-
-    monkeypatch.setattr("onefit.auto.planning.MAX_DEFAULT_ROWS", 100)
-    X, y = ridge_of_two_columns(300)
-    auto = AutoKernelRegressor(cv=3, stack=False).fit(X[:150], y[:150])
-    assert list(auto.pipeline_.named_steps) == ["prepare", "rows", "model"]
-    found = auto.predict_interval(X[150:])
-    inside = (found.lower <= y[150:]) & (y[150:] <= found.upper)
-    assert 0.8 < inside.mean() < 1.0
-    save_model(auto, tmp_path / "model.skops", "y")
-    model = load_model(tmp_path / "model.skops")
-    expected = auto.predict(X[150:])
-    np.testing.assert_allclose(model.pipeline.predict(X[150:]), expected, rtol=1e-9)
-    rows = model.preparer.read(X[150:])
-    np.testing.assert_allclose(model.estimator.predict(model.encode(rows)), expected, rtol=1e-9)
-    again = model.interval(rows, 0.1)
-    np.testing.assert_allclose(again.lower, found.lower, rtol=1e-6)
-    np.testing.assert_allclose(again.upper, found.upper, rtol=1e-6)
-
-
-def test_the_command_line_shows_them(monkeypatch, tmp_path):
-    pytest.importorskip("rich")
-    monkeypatch.setattr("onefit.auto.planning.MAX_DEFAULT_ROWS", 100)
-    X, y = ridge_of_two_columns(120, d=4)
-    table = np.column_stack([X, y])
-    np.savetxt(tmp_path / "rows.csv", table, delimiter=",", header="a,b,c,d,y", comments="")
-    files = ("--report", tmp_path / "report.html", "--model", tmp_path / "model.skops")
-    select = ("select", tmp_path / "rows.csv", "--target", "y", "--cv", 3, "--no-stack")
-    done = onefit(*select, *files)
-    assert done.exit_code == 0, done.stderr
-    assert "learned in each training part" in " ".join(done.stdout.split())
-    found = json.loads(onefit(*select, "--format", "json").stdout)
-    assert {"gamma", "lam", "rows"} <= set(found["best"]["params"])
-    done = onefit("predict", tmp_path / "model.skops", tmp_path / "rows.csv")
-    assert done.stdout.startswith("prediction,lower,upper,novelty,unfamiliar\n"), done.stderr
+        chosen.compare_criteria("gcv")

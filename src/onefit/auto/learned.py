@@ -6,17 +6,18 @@ column from the evidence (:mod:`onefit.evidence_scales`). A search over the pipe
 transformer and the kernel model fits both in every training part, so that its held-out values are
 honest, and comparable with those of the search over the rows as they are.
 
-With few rows these candidates are members of an average (:mod:`onefit.auto.stacked`). With many
-rows, where there is no average by default, they compete with the winner of the search. Up to
-`MAX_UNRACED_ROWS` rows all of them are tried; beyond, a race on the sample that
-narrowed the grid (:mod:`onefit.auto.race`) chooses one transformation and one gamma, and all rows
-decide between that and the winner. On the sets of ``benchmarks/metric_rows.py`` the error falls
-by up to three fifths, and nowhere does it grow.
+With few rows these candidates are members of an average (:mod:`onefit.auto.stacked`). With more
+rows, where there is no average by default, they compete with the winner of the search. Where a
+race on a sample narrows the grid (:mod:`onefit.auto.race`), they are raced on the same sample.
+Behind the rows as they are, they are left out; else one transformation and one gamma is tried on
+all rows. Far ahead, they leave only the best candidate of the sample to compare with.
+On the sets of ``benchmarks/metric_rows.py`` the test error falls by up to three fifths.
 """
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,21 +29,27 @@ from sklearn.pipeline import Pipeline
 from onefit._format import number
 from onefit._types import Array
 from onefit.auto.prepared import PreparedRows
-from onefit.auto.race import LAM_FACTOR, Raced, scores, splitter_of
+from onefit.auto.race import (
+    LAM_FACTOR,
+    MAX_STANDARD_ERRORS,
+    Raced,
+    scores,
+    splitter_of,
+)
 from onefit.evidence_scales import EvidenceScales
 from onefit.gradient_metric import GradientMetric
-from onefit.plan import Deadline
 from onefit.report.facts import Facts
 from onefit.search_cv import KernelSearchCV
 
-__all__ = ["better_learned", "learned_grid", "learned_search", "left_to_rules", "nothing_learned"]
+__all__ = [
+    "LearnedRace", "better_learned", "learned_grid", "learned_search", "left_to_rules",
+    "nothing_learned",
+]  # fmt: skip
 
 #: parameters that leave the choice to the rules while they are None
 LEFT_TO_RULES = ("kernels", "loss", "scoring", "param_grid", "approximation", "minutes")
 #: a step of a metric takes products of n x d and decompositions of d x d matrices
 MAX_LEARNED_COLUMNS = 300
-#: rows up to which all learned candidates are tried on all rows
-MAX_UNRACED_ROWS = 3000
 #: rows from which the scales are learned where there are more; twice the default takes eight times
 #: as long, which is little beside a search on many rows
 MAX_SCALES_ROWS = 1000
@@ -65,14 +72,12 @@ def left_to_rules(auto: Any, y: Array, in_folds: bool) -> bool:
     return auto._task == "regression" and y.ndim == 1 and not in_folds and free
 
 
-def nothing_learned(search: KernelSearchCV, Z: Any) -> str:
-    """The reason why there are no learned candidates; empty if there are."""
-    if not search.best_estimator_.spec().quadratic and search.criterion == "cv":
-        return "the loss is not squared"
-    if issparse(Z):
+def nothing_learned(X: Any) -> str:
+    """The reason why nothing can be learned from prepared rows; empty if there is none."""
+    if issparse(X):
         return "the rows are sparse"
-    if Z.shape[1] > MAX_LEARNED_COLUMNS:
-        return f"there are {Z.shape[1]:,} columns, more than {MAX_LEARNED_COLUMNS}"
+    if X.shape[1] > MAX_LEARNED_COLUMNS:
+        return f"there are {X.shape[1]:,} columns, more than {MAX_LEARNED_COLUMNS}"
     return ""
 
 
@@ -113,8 +118,47 @@ def learned_search(
     return found
 
 
+@dataclass(frozen=True)
+class LearnedRace:
+    """The race of the learned candidates on a sample.
+
+    Attributes
+    ----------
+    grid : list of dict
+        The best one, with lams around its own; empty if it is behind the rows as they are.
+    ahead : bool
+        Whether it is far ahead of them.
+    """
+
+    grid: list[dict[str, Any]]
+    ahead: bool
+
+    @classmethod
+    def of(cls, search: KernelSearchCV, raced: Raced) -> LearnedRace:
+        """The race on the sample on which the candidates of a search were raced."""
+        found = _over_transformed(search, learned_grid(alone=True))
+        found.set_params(cv=splitter_of(search), refit=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of a sample that nobody asked for
+            raced.sample.fit(found)
+        values, errors = scores(found, "score")
+        if not np.isfinite(values).any():
+            return cls([], False)
+        place = int(np.nanargmax(values))
+        lead, error = values[place] - raced.best, errors[place]
+        if lead < -MAX_LAG_IN_STANDARD_ERRORS * error:
+            return cls([], False)
+        best = dict(found.cv_results_["params"][place])
+        lam, lams = best["model__lam"], (*SMALL_LAMS, *LEARNED_LAMS)
+        if isinstance(best["rows"], EvidenceScales):
+            best["rows"] = EvidenceScales(max_rows=MAX_SCALES_ROWS)
+        grid = {name: [value] for name, value in best.items()}
+        grid["model__lam"] = [one for one in lams if lam / LAM_FACTOR <= one <= lam * LAM_FACTOR]
+        return cls([grid], bool(lead > MAX_STANDARD_ERRORS * error))
+
+
 def better_learned(
-    search: KernelSearchCV, data: PreparedRows, raced: Raced | None, deadline: Deadline | None
+    search: KernelSearchCV, data: PreparedRows, race: LearnedRace | None = None
 ) -> tuple[KernelSearchCV, str]:
     """The search of learned candidates if its winner is better, else the given one; and why.
 
@@ -124,32 +168,25 @@ def better_learned(
         Fitted, over the rows as they are.
     data : PreparedRows
         What it was fitted to.
-    raced : Raced or None
-        The race on a sample that narrowed the search, if there was one.
-    deadline : Deadline or None
+    race : LearnedRace or None
+        What a race on a sample left; None tries all.
     """
-    why = "time is limited" if deadline is not None else nothing_learned(search, data.X)
+    what = "a metric of the rows, or scales of the columns,"
+    why = nothing_learned(data.X)
     if why:
-        return search, f"no metric of the rows was learned: {why}"
-    grid = learned_grid(alone=True)
-    if raced is not None or data.n > MAX_UNRACED_ROWS:
-        raced = Raced.of(search, data) if raced is None else raced
-        grid = _raced_grid(search, raced)
-        if not grid:
-            return search, (
-                f"a metric of the rows, or scales of the columns, did not help on a sample of "
-                f"{raced.sample.n:,} rows"
-            )
-    found = learned_search(search, data, grid)
-    scale = Facts(search).scale
+        return search, f"{what} are not learned: {why}"
+    if race is not None and not race.grid:
+        return search, f"{what} did not help on the sample"
+    grid = learned_grid(alone=True) if race is None else race.grid
+    found, scale = learned_search(search, data, grid), Facts(search).scale
     mine, others = (number(scale(one.best_score_), 4) for one in (found, search))
     if not found.best_score_ > search.best_score_:
         return search, (
-            f"a metric of the rows, or scales of the columns, learned in each training part did "
-            f"not help: {scale.label} {mine}, {others} without"
+            f"{what} learned in each training part did not help: {scale.label} {mine}, "
+            f"{others} without"
         )
-    what = found.best_params_["rows"]
-    words = "scales of the columns" if isinstance(what, EvidenceScales) else "a metric of the rows"
+    scales = isinstance(found.best_params_["rows"], EvidenceScales)
+    words = "scales of the columns" if scales else "a metric of the rows"
     return found, (
         f"{words}, learned in each training part: {scale.label} {mine}, {others} without"
     )
@@ -165,26 +202,3 @@ def _over_transformed(search: KernelSearchCV, grid: list[dict[str, Any]]) -> Ker
         aggregate=search.aggregate,
         n_jobs=search.n_jobs,
     )
-
-
-def _raced_grid(search: KernelSearchCV, raced: Raced) -> list[dict[str, Any]]:
-    """The best learned candidate of the sample, with lams around its own; empty if far behind."""
-    sample = raced.sample
-    found = _over_transformed(search, learned_grid(alone=True))
-    found.set_params(cv=splitter_of(search), refit=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of a sample that nobody asked for
-        sample.fit(found)
-    values, errors = scores(found, "score")
-    if not np.isfinite(values).any():
-        return []
-    place = int(np.nanargmax(values))
-    if values[place] < raced.best - MAX_LAG_IN_STANDARD_ERRORS * errors[place]:
-        return []
-    best = dict(found.cv_results_["params"][place])
-    lam = best["model__lam"]
-    lams = (*SMALL_LAMS, *LEARNED_LAMS)
-    near = [one for one in lams if lam / LAM_FACTOR <= one <= lam * LAM_FACTOR]
-    if isinstance(best["rows"], EvidenceScales):
-        best["rows"] = EvidenceScales(max_rows=MAX_SCALES_ROWS)
-    return [{name: [value] for name, value in best.items()} | {"model__lam": near}]

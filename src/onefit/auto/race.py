@@ -69,16 +69,13 @@ class Raced:
     sample : PreparedRows
     best : float
         The larger the better.
+    winner : dict
+        A grid of the best candidate alone, with the lams next to its own.
     """
 
     sample: PreparedRows = field(repr=False)
     best: float
-
-    @classmethod
-    def of(cls, search: KernelSearchCV, data: PreparedRows, seed: int = 0) -> Raced:
-        """The candidates of a search on a sample."""
-        sample = data.take(_draw(search, data, seed, SAMPLE_ROWS))
-        return cls(sample, float(np.nanmax(scores(_race(search, sample), "score")[0])))
+    winner: dict[str, Any]
 
 
 def narrow(
@@ -110,10 +107,14 @@ def narrow(
     raced = _race(search, sample)
     metric = "score" if "mean_test_score" in raced.cv_results_ else next(iter(raced.scorer_))
     values, errors = scores(raced, metric)
-    kept, left_out = [], []
+    kept, left_out, winner = [], list[str](), dict[str, Any]()
     for part, mine in zip(grid, _places(grid, raced.cv_results_["params"]), strict=True):
         best = mine[int(np.nanargmax(values[mine]))]
         apart = float(np.nanmax(values) - values[best])
+        if apart == 0.0:
+            params = raced.cv_results_["params"][best]
+            winner = {name: [value] for name, value in params.items()}
+            winner["lam"] = beside(part["lam"], params["lam"], 1)
         if apart > MAX_STANDARD_ERRORS * errors[best]:
             left_out += part["kernel"]
         else:
@@ -129,7 +130,7 @@ def narrow(
         f"kernels were raced on {sample.n:,} of the {n:,} rows, because all candidates on all "
         f"rows would take about {duration(planned)}: all rows decide among {words}{without}"
     )
-    return kept, reason, Raced(sample, float(np.nanmax(values)))
+    return kept, reason, Raced(sample, float(np.nanmax(values)), winner)
 
 
 def _draw(search: KernelSearchCV, data: PreparedRows, seed: int, size: int) -> Array:

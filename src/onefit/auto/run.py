@@ -40,7 +40,7 @@ from onefit.auto import outliers
 from onefit.auto.data_checks import warn_of_columns
 from onefit.auto.extend import fit_growing
 from onefit.auto.fallback import Fallback, fall_back
-from onefit.auto.learned import better_learned
+from onefit.auto.learned import LearnedRace, better_learned, nothing_learned
 from onefit.auto.prepared import PreparedRows, planned_seconds
 from onefit.auto.race import SAMPLE_ROWS, Raced, narrow, seconds_without_race
 from onefit.auto.stacked import STACK_SHARE, stack_searches
@@ -86,8 +86,8 @@ class Selection:
         Whether the candidates are averaged at the end.
     learning : bool
         Whether learned candidates compete with the winner, if there is no average.
-    raced : Raced or None
-        The race on a sample that narrowed the grid.
+    learned : LearnedRace or None
+        Their race on a sample, if that narrowed the grid.
     """
 
     search: KernelSearchCV
@@ -105,7 +105,7 @@ class Selection:
     in_folds: bool = False
     stack: bool | str = False
     learning: bool = False
-    raced: Raced | None = None
+    learned: LearnedRace | None = None
 
     def run(self) -> None:
         """All stages."""
@@ -124,9 +124,24 @@ class Selection:
             return
         found = narrow(self.search, self.data, self.seed)
         if found is not None:
-            grid, reason, self.raced = found
+            grid, reason, raced = found
             self.search.set_params(param_grid=grid)
             self.reasons.append(reason)
+            self._race_learned(raced)
+
+    def _race_learned(self, raced: Raced) -> None:
+        """Race the learned candidates too; where these are far ahead, keep one of the others."""
+        if self.stack or not self.learning or nothing_learned(self.data.X):
+            return
+        self.learned = LearnedRace.of(self.search, raced)
+        if self.learned.ahead:
+            self.search.set_params(param_grid=[raced.winner])
+            self.may_grow = False
+            self.reasons.append(
+                "a metric of the rows, or scales of the columns, that are learned in each training "
+                "part are far ahead on the sample: of the rows as they are, all rows try the best "
+                "candidate of the sample alone"
+            )
 
     def fit_in_time(self, slow: str = "") -> None:
         """Replace the kernel matrix by features if there is too little time for it."""
@@ -207,7 +222,7 @@ class Selection:
         """Replace the search by one of learned candidates, if these are better."""
         if self.stack or not self.learning or self.search is not plain:
             return
-        self.search, reason = better_learned(self.search, self.data, self.raced, self.deadline)
+        self.search, reason = better_learned(self.search, self.data, self.learned)
         self.reasons.append(reason)
 
     def note_columns(self) -> None:

@@ -19,7 +19,6 @@ from sklearn.pipeline import Pipeline
 from onefit._format import number
 from onefit._types import Array
 from onefit.auto.learned import (
-    MAX_UNRACED_ROWS,
     learned_grid,
     learned_search,
     left_to_rules,
@@ -38,7 +37,7 @@ MAX_DEFAULT_ROWS = 1500
 #: time of the average in units of the search's: mostly of learned metrics and scales
 STACK_SHARE = 2.0
 #: rows up to which learned candidates join the average, which tries all of them
-MAX_LEARNED_ROWS = MAX_UNRACED_ROWS
+MAX_LEARNED_ROWS = 3000
 
 
 def chosen_stack(auto: Any, y: Array, in_folds: bool) -> bool | str:
@@ -88,7 +87,9 @@ def stack_searches(
     if late:
         return first, [f"the candidates are not averaged: {late}"]
     further, reasons = list(searches[1:]), []
-    why = "time is limited" if deadline is not None else nothing_learned(first, data.X)
+    why = "time is limited" if deadline is not None else nothing_learned(data.X)
+    if not first.best_estimator_.spec().quadratic and first.criterion == "cv":
+        why = "the loss is not squared"
     if not why and data.n > MAX_LEARNED_ROWS:
         why = f"there are {data.n:,} rows, more than {MAX_LEARNED_ROWS:,}"
     if why:
