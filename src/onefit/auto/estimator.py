@@ -69,6 +69,11 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
     7. **Average** (up to 1,500 rows and one target). If none of ``kernels``, ``loss``, ``scoring``,
        ``param_grid``, ``approximation`` and ``minutes`` is given, the model is a weighted average
        of the candidates, see :mod:`onefit.stacking`; with ``stack=False`` it is the best one.
+    8. **Learned metrics** (above 1,500 rows, under the conditions of rule 7). Kernels of rows with
+       a metric (:mod:`onefit.gradient_metric`) or with scales of the columns
+       (:mod:`onefit.evidence_scales`), learned in every training part, compete with the winner; the
+       pipeline then has a step "rows". Where a race on a sample narrows the grid, one of them is
+       tried, or none if these are behind there.
 
     A column that alone explains nearly all of the target on held-out rows gets a warning, and so
     does a choice that does not clearly beat the baseline. For other rules, or a kernel matrix
