@@ -294,7 +294,10 @@ def test_wrong_options(onefit, csv, tmp_path):
     check(onefit("select", csv, "--target", "kind", "--task", "regression"), BAD_DATA, "text")
     assert onefit(*select, "--no-such-option").exit_code == USAGE
     check(onefit(*select, "--kernels", "precomputed"), USAGE, "kernels='precomputed'", "'rbf'")
-    check(onefit(*select, "--report", tmp_path), USAGE, "is a folder; name a file")
+    check(onefit(*select, "--report", tmp_path / "x.pdf"), USAGE, "must end in .html or .htm")
+    check(onefit(*select, "--model", tmp_path / "m.pkl"), USAGE, "--model m.pkl must end in .skops")
+    (tmp_path / "folder.html").mkdir()
+    check(onefit(*select, "--report", tmp_path / "folder.html"), USAGE, "is a folder; name a file")
     check(onefit(*select, "--drop", "price"), BAD_DATA, "the target itself")
     for output in ("p.xls", "no/p.csv"):
         done = onefit("predict", "m.skops", csv, "--output", tmp_path / output)

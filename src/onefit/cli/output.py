@@ -22,6 +22,7 @@ from typing import Any
 
 __all__ = ["Outputs", "as_csv", "check_output", "write_frames"]
 
+ENDINGS = {"model": (".skops",), "report": (".html", ".htm"), "output": (".csv", ".parquet")}
 #: first characters of a formula
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 PLAIN_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -43,7 +44,8 @@ class Outputs:
 
     def check(self) -> None:
         """Refuse what cannot be written, before any work is done."""
-        for path in self.files.values():
+        for what, path in self.files.items():
+            _check_ending(f"--{what}", path, ENDINGS[what])
             _check_place(path)
         if self.journal is None or self.journal.is_dir():
             return
@@ -73,9 +75,14 @@ def _check_place(path: Path) -> None:
 
 def check_output(path: Path) -> None:
     """Refuse a file that predictions cannot be written to, before any work is done."""
-    if path.suffix.lower() not in (".csv", ".parquet", ".pq"):
-        raise ValueError(f"--output {path.name} must end in .csv or .parquet")
+    _check_ending("--output", path, ENDINGS["output"])
     _check_place(path)
+
+
+def _check_ending(option: str, path: Path, endings: tuple[str, ...]) -> None:
+    """Refuse a name that promises another kind of file."""
+    if path.suffix.lower() not in endings:
+        raise ValueError(f"{option} {path.name} must end in {' or '.join(endings)}")
 
 
 def as_csv(frame: Any, header: bool = True) -> str:
