@@ -199,7 +199,7 @@ class AutoKernel(BaseEstimator):
         given = {"groups": groups, "sample_weight": sample_weight}
         params = {name: np.asarray(one) for name, one in given.items() if one is not None}
         for name, values in params.items():
-            if values.ndim == 0:
+            if values.ndim == 0 and values.dtype.kind == "U":
                 raise ValueError(
                     f"{name} must have a value per row; a name of a column is not looked up: "
                     f"pass {name}=X[{values.item()!r}]"

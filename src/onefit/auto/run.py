@@ -9,12 +9,12 @@ stage                               when, and what it may change
                                     kernel matrix (:mod:`onefit.auto.fallback`)
 :meth:`Selection.fit_search`        always; a grid by the rules grows where the winner is at
                                     its edge (:mod:`onefit.auto.extend`)
+:meth:`Selection.learn`             a regression left to the rules, without an average: kernels of
+                                    rows with a learned metric (:mod:`onefit.auto.learned`)
 :meth:`Selection.resist_outliers`   outliers among the held-out residuals: the criterion and
                                     the loss (:mod:`onefit.auto.outliers`)
 :meth:`Selection.average`           ``stack``: the average of all candidates replaces the winner
                                     (:mod:`onefit.auto.stacked`)
-:meth:`Selection.learn`             a regression left to the rules, without an average: kernels of
-                                    rows with a learned metric (:mod:`onefit.auto.learned`)
 :meth:`Selection.note_columns`      columns that alone explain the target: a warning
                                     (:mod:`onefit.auto.data_checks`)
 ==================================  ============================================================
@@ -113,9 +113,9 @@ class Selection:
         self.fit_in_time()
         self.fit_search()
         plain = self.search
-        self.resist_outliers()
+        self.learn()
+        self.resist_outliers(plain)
         self.average(plain)
-        self.learn(plain)
         self.note_columns()
 
     def narrow(self) -> None:
@@ -189,11 +189,21 @@ class Selection:
         data.fit(self.search)
         return []
 
-    def resist_outliers(self) -> None:
+    def learn(self) -> None:
+        """Replace the search by one of learned candidates, if these are better."""
+        if self.stack or not self.learning:
+            return
+        self.search, reason = better_learned(self.search, self.data, self.learned)
+        self.reasons.append(reason)
+
+    def resist_outliers(self, plain: KernelSearchCV) -> None:
         """Search again by absolute errors if the residuals of the winner call for it."""
         part = outliers.outlier_share(self.search, self.data) if self.may_be_robust else 0.0
         if part == 0.0:
             return
+        if self.search is not plain:
+            self.search = plain
+            self.reasons.append("with outliers, no metric of the rows or scales are learned")
         search, late = outliers.robust_search(self.search, self.data, self.deadline)
         if late:
             self.reasons.append(
@@ -217,13 +227,6 @@ class Selection:
             searches, self.data, self.stack == "nested", self.deadline
         )
         self.reasons.extend(reasons)
-
-    def learn(self, plain: KernelSearchCV) -> None:
-        """Replace the search by one of learned candidates, if these are better."""
-        if self.stack or not self.learning or self.search is not plain:
-            return
-        self.search, reason = better_learned(self.search, self.data, self.learned)
-        self.reasons.append(reason)
 
     def note_columns(self) -> None:
         """Warn of columns that alone explain the target."""
