@@ -46,7 +46,7 @@ Row = dict[str, Any]
 MIN_RATIO = 0.1
 OWN = ("onefit", "onefit stack")
 RIVALS = tuple(name for name in CONTESTANTS if name not in OWN)
-#: rows up to which a regression is a stack by default
+#: training rows up to which a regression is a stack by default
 MAX_ROWS_STACK = 1500
 COLUMNS = ("set", "group", "task", "n", "columns", "split", "contestant", "error", "rmse",
            "seconds", "choice")  # fmt: skip
@@ -182,7 +182,8 @@ def by_set(runs: list[Row], sets: list[TableSet]) -> list[Row]:
             continue
         first = next(iter(found["onefit"].values()))
         row: Row = {key: first[key] for key in ("set", "group", "task", "n", "columns")}
-        stacked = first["task"] == "regression" and int(first["n"]) <= MAX_ROWS_STACK
+        trained = int(first["n"]) / (1.0 + one.ratio)  # rows of the training part
+        stacked = first["task"] == "regression" and trained <= MAX_ROWS_STACK
         row["default"] = "onefit stack" if stacked else "onefit"
         ours = found[row["default"]]
         row["splits"] = len(ours)
