@@ -147,7 +147,7 @@ def test_select_on_many_rows(chosen, tmp_path):
     X, y = ridge_of_two_columns(1000, noise=0.3, seed=1)
     assert chosen.score(X, y) == pytest.approx(chosen.best_score_, abs=0.02)
     assert chosen.unfamiliar(np.vstack([X[:1], 50 + X[:1]])).novelty[1] > 1
-    found = chosen.predict_interval(X, level=0.9)
+    found = chosen.predict_interval(X, alpha=0.1)
     assert np.mean((found.lower <= y) & (y <= found.upper)) == pytest.approx(0.9, abs=0.03)
     assert found.prediction == pytest.approx(chosen.predict(X), abs=1e-9)
     save_model(chosen, tmp_path / "model.skops", "target")
