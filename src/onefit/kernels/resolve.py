@@ -59,8 +59,8 @@ def resolve_kernel(
         The training points, which only gamma="scale" and "auto" use.
     gamma : float, "scale", "auto" or array of shape (d,), default="scale"
         For a kernel whose own gamma is None. An array has a value for each column (stationary
-        kernels only). "auto" is 1/d; "scale" depends on the variance of all entries of X, see
-        :func:`scale_gamma`.
+        kernels only). "auto" is 1/d; "scale" depends on the variance of all entries of X, and on d
+        (docs, "Kernels and grids").
     sample_weight : array of shape (n,), default=None
         How often each row counts in the variance.
 
