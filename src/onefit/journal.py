@@ -164,7 +164,7 @@ class Journal:
         return hashlib.file_digest(file, lambda: begun).digest()  # type: ignore[arg-type]
 
     def _read(self, path: Path, key: str, modules: tuple[str, ...]) -> tuple[Any, str]:
-        """The value of an entry, and a description of its damage, empty if there is none."""
+        """The value of an entry, and a description of its damage, empty if it is intact."""
         try:
             file = path.open("rb")
         except FileNotFoundError:

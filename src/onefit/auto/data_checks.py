@@ -131,7 +131,7 @@ def _as_numbers(X: Any) -> Array:
 
 
 def together(copies: Copies, given: Any, y: Array, task: str, cv: Any) -> tuple[Array | None, str]:
-    """Groups that keep copies and given groups on one side of a split, or why there are none."""
+    """Groups that keep copies and given groups on one side of a split, and the reason."""
     if isinstance(cv, TimeSeriesSplit):
         return given, "splits are in order of time"
     if not is_count(cv):

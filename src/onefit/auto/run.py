@@ -234,6 +234,11 @@ class Selection:
 
     def explain(self) -> str:
         """Describe what :meth:`run` would do, with planned times; nothing is fitted."""
+        if self.learning and not self.stack:
+            self.reasons.append(
+                "a metric of the rows, or scales of the columns, will be learned in each training "
+                "part if a sample shows a gain; the plan does not include this"
+            )
         if self.in_folds:
             text = self.search.explain(self.data.X, self.data.y, groups=self.data.groups)
             return "\n".join([*self.reasons, "", str(text)])

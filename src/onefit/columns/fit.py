@@ -102,7 +102,7 @@ def certified(
 ) -> Batch:
     """Solutions with bounds on their errors on the tested rows, refined where these are too large.
 
-    Bounds are not refined for a kernel matrix that is not held, and there are none for a loss
+    Bounds are not refined for a kernel matrix that is not held, and do not exist for a loss
     without ``max_curvature``.
     """
     batch = Batch.start(columns, Cholesky(columns.problem, columns.ridge), found)

@@ -22,7 +22,7 @@ __all__ = ["line_search"]
 SLOPE_TOLERANCE = 1e-13
 #: a slope still negative at this t is not followed further
 MAX_STEP_LENGTH = 2.0**20
-#: trials of a column; halving the bracket alone finds all digits in as many
+#: trials of a column; halving the bracket alone finds all digits in this number
 MAX_TRIALS = 60
 
 

@@ -55,7 +55,7 @@ class FoldModels:
         Bounds on the errors of the model of all rows at these rows; infinite if not computed.
     whole_steps : (L,) array of int
     unfinished : list of str
-        For each lambda the reason why there is no model of all rows; empty if there is one.
+        For each lambda why the model of all rows failed; empty if it did not.
     reasons : list of str
         For each lambda the reason why there is no model at all; empty if there are models.
     """

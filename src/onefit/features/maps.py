@@ -9,8 +9,8 @@ alpha = L^-T w, which needs no triangular solve.
 
 **Without some landmarks.** The model of a fold does not use the landmarks in the fold. The
 functions of the others are w = L'alpha with alpha zero on the dropped ones D: what is orthogonal to
-the null space of L_kept. If there are as many landmarks as features, that null space is spanned by
-L^-1 e_d, d in D. If not, a landmark without a feature of its own may stand in for a dropped one.
+the null space of L_kept. With one feature per landmark, that null space is spanned by
+L^-1 e_d, d in D. Otherwise a landmark without a feature of its own may stand in for a dropped one.
 With V an orthonormal basis of the span of L^-1 e_d over the dropped pivots, the rows of C = L V for
 the kept landmarks without a feature are what these add to the functions of the kept pivots;
 directions in which that is no more than the cut of the factorisation are the null space, up to

@@ -50,7 +50,7 @@ class RidgeModels:
     far : float
         A bound on the length of the mean of the features, from which b is computed.
     reasons : list of str
-        For each lambda the reason why there is no model; empty if there is one.
+        For each lambda why the model failed; empty if it did not.
     """
 
     W: Array = field(repr=False)

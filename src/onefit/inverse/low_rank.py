@@ -69,7 +69,7 @@ PRICES = {
     True: Prices(100, 1500, 2**28, 24.0, 400.0, 28.0),
     False: Prices(250, 4000, 2**30, 200.0, 1000.0, 60.0),
 }
-#: rows below which blocks have as many columns as on the host
+#: rows below which blocks have the same number of columns as on the host
 MIN_DEVICE_PRICED_ROWS = 5000
 
 

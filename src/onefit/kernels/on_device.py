@@ -3,7 +3,7 @@
 As for NumPy arrays (onefit.kernels.distances) columns are centred, the arithmetic is float64, and
 pairs that are close relative to their norms are evaluated from the differences, so distances are as
 accurate. Unlike there, the centre is the mean, and close pairs are searched only in rows whose
-smallest distance is small, which takes one pass over the matrix if there are none.
+smallest distance is small, which takes one pass over the matrix even without such pairs.
 """
 
 from __future__ import annotations

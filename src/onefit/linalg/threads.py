@@ -1,4 +1,4 @@
-"""Loops in as many threads as BLAS may use, each thread with one BLAS thread."""
+"""Loops in the number of threads that BLAS may use, each with one BLAS thread."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def each(
     jobs: Iterable[tuple[Any, ...]],
     then: Callable[[Result], None] = lambda _: None,
 ) -> None:
-    """Do all jobs, in as many threads as BLAS may use, each with one BLAS thread.
+    """Do all jobs, in the number of threads that BLAS may use, each with one BLAS thread.
 
     ``then`` is called with what each job returns, in this thread and in the order of the jobs.
     """

@@ -21,7 +21,7 @@ __all__ = [
     "Array",
     "Loss",
     "MissingDerivativeError",
-    "PerTarget",
+    "PerTargetLoss",
     "PiecewiseQuadratic",
     "SmoothLoss",
     "check_level",
@@ -155,7 +155,7 @@ class PiecewiseQuadratic:
     piecewise_quadratic = True
 
 
-class PerTarget(PiecewiseQuadratic):
+class PerTargetLoss(PiecewiseQuadratic):
     """Base of losses of residuals with parameters that may have a number for each target.
 
     Attributes

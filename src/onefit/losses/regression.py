@@ -30,7 +30,7 @@ from scipy.special import expit
 from onefit._validation import check_positive
 from onefit.losses.base import (
     Array,
-    PerTarget,
+    PerTargetLoss,
     PiecewiseQuadratic,
     SmoothLoss,
     check_level,
@@ -74,7 +74,7 @@ class Squared(PiecewiseQuadratic):
         return np.ones_like(u), y
 
 
-class PerSpread(PerTarget):
+class PerSpread(PerTargetLoss):
     """Base of losses with a width in units of the targets, possibly computed from their spread.
 
     Attributes
@@ -206,7 +206,7 @@ class EpsilonQuadratic(PiecewiseQuadratic):
 
 
 @dataclass(frozen=True)
-class Expectile(PerTarget):
+class Expectile(PerTargetLoss):
     """Squared errors with different weights above and below: asymmetric least squares.
 
     Parameters

@@ -254,7 +254,7 @@ def _on_kernels(
     m = test.shape[0]
     sparse = sp.issparse(rows) or sp.issparse(test)
     both = sp.csr_array(sp.vstack([rows, test])) if sparse else np.concatenate([rows, test])
-    many = rows.shape[0] >= MIN_ITERATED_ROWS  # below, closed forms of the host are as fast
+    many = rows.shape[0] >= MIN_ITERATED_ROWS  # the limit of other searches
     device = device if many else None
     if device is not None:
         both = device.asarray(both)
