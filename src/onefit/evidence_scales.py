@@ -1,9 +1,12 @@
 r"""A scale for every column, from the evidence of a Gaussian process: a supervised transformer.
 
-**The evidence.** Take the target for a Gaussian process with the covariance s^2 (k + v I), where
-k_ii' = (1 + r) exp(-r) is a Matern kernel of r^2 = 3 sum_j t_j (x_ij - x_i'j)^2, the distance of
-scaled columns. With C = k + v I of n rows and the best s^2 = y'C^-1 y / n, minus the logarithm of
-its density is
+**The evidence.** Take the target for a Gaussian process with the covariance s^2 (k + v I), where k
+is a Matern kernel of the distance of scaled columns,
+
+    k = exp(-r),            r^2 = sum_j t_j (x_j - x'_j)^2       ("matern12"),
+    k = (1 + r) exp(-r),    r^2 = 3 sum_j t_j (x_j - x'_j)^2     ("matern32").
+
+With C = k + v I of n rows and the best s^2 = y'C^-1 y / n, minus the logarithm of its density is
 
     E(t, v) = n/2 log(y'C^-1 y) + 1/2 log det C + constant.
 
@@ -18,17 +21,31 @@ scale explains the target, because most columns say nothing about it, that start
 the evidence is flat around it; a second descent begins at a scale at which the rows are neighbours,
 with little noise. The one that ends with the larger evidence counts.
 
-**Its gradient.** With a = C^-1 y, W = n a a' / y'a - C^-1 and dk/d(r^2) = -exp(-r) / 2,
+**Many rows.** The evidence of n rows costs n^3 operations, and that of a sample of them does not
+show how the target changes between rows that are close together, of which a sample has few. If the
+rows are cut into blocks, and the blocks are taken for independent,
 
-    dE/dlog v = -v/2 tr W,    dE/dlog t_j = 3/4 t_j sum_ii' W_ii' exp(-r_ii') (x_ij - x_i'j)^2,
+    E(t, v) = n/2 log(sum_b y_b'C_b^-1 y_b) + 1/2 sum_b log det C_b,
 
-and with V = W * exp(-r) (element by element) the sums of all columns are two products,
+a composite likelihood that costs n m^2 with blocks of m rows. The blocks are boxes of neighbours
+(halves along the column that is widest after scaling) and one block of rows drawn at random, the
+only one with large distances. So the scales are first those of the random block, then all blocks
+are used, cut by the scales found so far, and once more with the scales that follow.
+
+**The gradient.** With a = C^-1 y, N rows in all, q = sum_b y_b'C_b^-1 y_b, W = N a a' / q - C^-1 of
+a block, and S = -2 dk/d(r^2), which is exp(-r) / r or exp(-r),
+
+    dE/dlog v = -v/2 tr W,    dE/dlog t_j = c/4 t_j sum_ii' W_ii' S_ii' (x_ij - x_i'j)^2,
+
+summed over the blocks, with c = 1 or 3; and with V = W * S (element by element) the sums of all
+columns are two products,
 
     sum_ii' V_ii' (x_ij - x_i'j)^2 = 2 (sum_i (V 1)_i x_ij^2 - x_j'V x_j).
 
 E of several columns of targets is the sum of theirs. Nothing but the rows and targets of the fit
 enters, so that held-out values of a pipeline are honest: a search fits the transformer in every
-training part. The scales are those of at most ``max_rows`` of its rows, drawn at random.
+training part. The scales are those of at most ``max_rows`` of its rows, drawn at random, divided
+by the root mean squared distance of scaled rows, so that one gamma has the same meaning everywhere.
 """
 
 from __future__ import annotations
@@ -44,11 +61,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onefit._indexing import draw_rows
 from onefit._types import Array
-from onefit._validation import check_positive
+from onefit._validation import check_choice, check_positive
 from onefit.gradient_metric import standard_columns
 
-__all__ = ["EvidenceScales"]
+__all__ = ["EvidenceScales", "negative_evidence", "neighbours"]
 
+#: factor of the squared distances of a kernel
+KERNEL_FACTORS = {"matern12": 1.0, "matern32": 3.0}
 #: inverse variance of the logarithm of a scale
 PRIOR = 0.5
 #: start of the descent of the common scale: in units of the inverse mean squared distance
@@ -56,24 +75,31 @@ PRIOR = 0.5
 COMMON_SCALES, NOISES = (0.05, 0.3, 2.0), (0.003, 0.1)
 #: the second start, in the same units
 SECOND_START = (0.3, 0.003)
-#: how far the logarithm of a scale may go below and above the common one; bounds of log v
-LOG_RANGE, LOG_NOISE = (-12.0, 6.0), (-14.0, 3.0)
-MAX_EVIDENCE_STEPS = 60
+#: how far the logarithm of a scale may be from the common one; bounds of log v
+MAX_LOG_RATIO, LOG_NOISE = 12.0, (-14.0, 3.0)
+#: rows of the random block, and largest number in a block of neighbours
+RANDOM_ROWS, NEIGHBOUR_ROWS = 500, 250
+#: steps of a descent from a common scale, and from the scales of the last blocks; how often the
+#: blocks are cut
+MAX_EVIDENCE_STEPS, MAX_REFINING_STEPS, CUTS = 60, 20, 2
 #: the value where the matrix is not positive definite
 REJECTED = 1e10
+
+Blocks = list[tuple[Array, Array]]
 
 
 class EvidenceScales(TransformerMixin, BaseEstimator):
     """Scale the columns by the evidence of a Gaussian process with a Matern kernel.
 
-    Transformed rows are for a kernel "matern32" with a gamma near 1.
+    Transformed rows have a root mean squared distance of 1.
 
     Parameters
     ----------
-    max_rows : int, default=500
+    kernel : {"matern12", "matern32"}, default="matern32"
+    max_rows : int, default=8000
         Rows that the scales are learned from; of more rows, a random sample.
     random_state : int, default=0
-        For the sample.
+        For the samples.
 
     Attributes
     ----------
@@ -91,7 +117,10 @@ class EvidenceScales(TransformerMixin, BaseEstimator):
     True
     """
 
-    def __init__(self, max_rows: int = 500, random_state: int = 0) -> None:
+    def __init__(
+        self, kernel: str = "matern32", max_rows: int = 8000, random_state: int = 0
+    ) -> None:
+        self.kernel = kernel
         self.max_rows = max_rows
         self.random_state = random_state
 
@@ -116,27 +145,24 @@ class EvidenceScales(TransformerMixin, BaseEstimator):
         X, y = validate_data(
             self, X, y, dtype=np.float64, ensure_min_samples=2, multi_output=True, y_numeric=False
         )
+        check_choice("kernel", self.kernel, tuple(KERNEL_FACTORS))
         check_positive("max_rows", self.max_rows, "the rows that the scales are learned from")
         Y = standard_columns(y)
         rows = draw_rows(None, len(X), int(self.max_rows), self.random_state)
-        X, Y = X[rows], Y[rows][:, np.ptp(Y[rows], axis=0) > 0.0]
-        d, squares = X.shape[1], 2.0 * X.var(axis=0).sum()
-        if not squares > 0.0 or not Y.size:
-            self.scales_ = np.ones(d)
+        X, Y = X[rows] - X[rows].mean(axis=0), Y[rows]  # the gradient subtracts squares of columns
+        first = draw_rows(None, len(X), RANDOM_ROWS, self.random_state)
+        Y = Y[:, np.ptp(Y[first], axis=0) > 0.0]
+        if not np.ptp(X[first], axis=0).any() or not Y.size:
+            self.scales_ = np.ones(X.shape[1])
             return self
-
-        def common(p: Array) -> tuple[float, Array]:
-            value, slope = negative_evidence(np.r_[np.full(d, p[0]), p[1]], X, Y)
-            return value, np.array([slope[:-1].sum(), slope[-1]])
-
-        starts = [np.log([t / squares, v]) for t in COMMON_SCALES for v in NOISES]
-        start = min(starts, key=lambda p: common(p)[0])
-        best = minimize(
-            common, start, jac=True, method="L-BFGS-B", bounds=[(None, None), LOG_NOISE]
-        ).x
-        second = np.log([SECOND_START[0] / squares, SECOND_START[1]])
-        found = min((_descend(one, X, Y) for one in (best, second)), key=lambda one: one.fun)
-        self.scales_ = np.exp(0.5 * found.x[:-1])
+        far = [(X[first], Y[first])]
+        p, limits = self._from_common_scale(far)
+        for _ in range(CUTS if len(X) > len(first) else 0):
+            near = neighbours(X * np.exp(0.5 * p[:-1]))
+            blocks = far + [(X[box], Y[box]) for box in near]
+            p = self._descend(p, blocks, limits, MAX_REFINING_STEPS).x
+        scales = np.exp(0.5 * (p[:-1] - p[:-1].max()))
+        self.scales_ = scales / np.sqrt(2.0 * (X * scales).var(axis=0).sum())
         return self
 
     def transform(self, X: Any) -> Array:
@@ -145,33 +171,75 @@ class EvidenceScales(TransformerMixin, BaseEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return np.asarray(X * self.scales_)
 
+    def _from_common_scale(self, blocks: Blocks) -> tuple[Array, list[tuple[float, float]]]:
+        """Logarithms of scales and noise by the evidence of one block, and their limits."""
+        ((X, _),) = blocks
+        d, squares = X.shape[1], 2.0 * X.var(axis=0).sum()
 
-def _descend(start: Array, X: Array, Y: Array) -> Any:
-    """The largest evidence, by steps from a common scale and a noise, in logarithms."""
-    low, high = start[0] + np.array(LOG_RANGE)
-    return minimize(
-        negative_evidence, np.r_[np.full(X.shape[1], start[0]), start[1]], args=(X, Y), jac=True,
-        method="L-BFGS-B", bounds=[(low, high)] * X.shape[1] + [LOG_NOISE],
-        options={"maxiter": MAX_EVIDENCE_STEPS},
-    )  # fmt: skip
+        def common(p: Array) -> tuple[float, Array]:
+            value, slope = negative_evidence(np.r_[np.full(d, p[0]), p[1]], blocks, self.kernel)
+            return value, np.array([slope[:-1].sum(), slope[-1]])
+
+        starts = [np.log([t / squares, v]) for t in COMMON_SCALES for v in NOISES]
+        start = min(starts, key=lambda p: common(p)[0])
+        best = minimize(
+            common, start, jac=True, method="L-BFGS-B", bounds=[(None, None), LOG_NOISE]
+        ).x
+        second = np.log([SECOND_START[0] / squares, SECOND_START[1]])
+        found = []
+        for scale, noise in (best, second):
+            limits = [(scale - MAX_LOG_RATIO, scale + MAX_LOG_RATIO)] * d + [LOG_NOISE]
+            p = np.r_[np.full(d, scale), noise]
+            found.append((self._descend(p, blocks, limits, MAX_EVIDENCE_STEPS), limits))
+        descent, limits = min(found, key=lambda one: one[0].fun)
+        return descent.x, limits
+
+    def _descend(self, start: Array, blocks: Blocks, limits: Any, steps: int) -> Any:
+        return minimize(
+            negative_evidence, start, args=(blocks, self.kernel), jac=True, method="L-BFGS-B",
+            bounds=limits, options={"maxiter": steps},
+        )  # fmt: skip
 
 
-def negative_evidence(p: Array, X: Array, Y: Array) -> tuple[float, Array]:
-    """E with its prior and the gradient, at p = (log t, log v)."""
-    t, v = np.exp(p[:-1]), np.exp(p[-1])
-    r, (n, q) = squareform(pdist(X * np.sqrt(3.0 * t))), Y.shape
-    decay = np.exp(-r)
-    try:
-        factor = cho_factor((1.0 + r) * decay + v * np.eye(n), lower=True, check_finite=False)
-    except LinAlgError:
-        return REJECTED, np.zeros_like(p)
-    inverse = cho_solve(factor, np.eye(n), check_finite=False)
-    value, W = q * float(np.log(np.diagonal(factor[0])).sum()), -q * inverse
-    for y in Y.T:
-        a = inverse @ y
-        value += 0.5 * n * float(np.log(y @ a))
-        W += n * np.outer(a, a) / (y @ a)
-    V, apart = W * decay, p[:-1] - p[:-1].mean()
-    sums = V.sum(axis=1) @ X**2 - np.einsum("ij,ij->j", X, V @ X)
-    slope = np.r_[1.5 * t * sums + PRIOR * apart, -0.5 * v * np.trace(W)]
+def neighbours(Z: Array, size: int = NEIGHBOUR_ROWS) -> list[Array]:
+    """Cut rows into boxes of at most ``size``, by halves along the widest column."""
+    found, waiting = [], [np.arange(len(Z))]
+    while waiting:
+        rows = waiting.pop()
+        if len(rows) <= size:
+            found.append(rows)
+            continue
+        order = np.argsort(Z[rows, np.argmax(Z[rows].std(axis=0))], kind="stable")
+        waiting += np.array_split(rows[order], 2)
+    return found
+
+
+def negative_evidence(p: Array, blocks: Blocks, kernel: str) -> tuple[float, Array]:
+    """E of some blocks of rows with its prior, and the gradient, at p = (log t, log v)."""
+    t, v, factor = np.exp(p[:-1]), np.exp(p[-1]), KERNEL_FACTORS[kernel]
+    total, logs, parts = sum(len(X) for X, _ in blocks), 0.0, []
+    for X, Y in blocks:
+        r = squareform(pdist(X * np.sqrt(factor * t)))
+        decay = np.exp(-r)
+        k = decay.copy() if kernel == "matern12" else (1.0 + r) * decay
+        k.flat[:: len(X) + 1] += v
+        try:
+            root = cho_factor(k, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            return REJECTED, np.zeros_like(p)
+        inverse = cho_solve(root, np.eye(len(X)), check_finite=False)
+        logs += float(np.log(np.diagonal(root[0])).sum())
+        if kernel == "matern12":
+            decay = np.divide(decay, r, out=np.zeros_like(r), where=r > 0.0)
+        parts.append((X, decay, inverse, inverse @ Y))
+    q = sum(np.einsum("ij,ij->j", Y, a) for (_, Y), (*_, a) in zip(blocks, parts, strict=True))
+    value, columns = 0.5 * total * float(np.log(q).sum()) + q.size * logs, q.size
+    sums, trace = np.zeros_like(t), 0.0
+    for X, decay, inverse, a in parts:
+        W = (total * a / q) @ a.T - columns * inverse
+        V = W * decay
+        sums += V.sum(axis=1) @ X**2 - np.einsum("ij,ij->j", X, V @ X)
+        trace += float(np.trace(W))
+    apart = p[:-1] - p[:-1].mean()
+    slope = np.r_[0.5 * factor * t * sums + PRIOR * apart, -0.5 * v * trace]
     return value + 0.5 * PRIOR * float(apart @ apart), slope

@@ -8,9 +8,10 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
 
 from onefit import AutoKernelRegressor, KernelRegressor, KernelSearchCV
-from onefit.auto.learned import LearnedRace, better_learned
+from onefit.auto.learned import LearnedRace, better_learned, learned_grid, learned_search
 from onefit.auto.prepared import PreparedRows
 from onefit.auto.race import Raced, narrow
+from onefit.auto.run import Selection
 from onefit.cli.model import load_model, save_model
 
 GRID = [{"kernel": ["rbf"], "gamma": [0.02, 0.1], "lam": [1e-4, 1e-2, 1e-1]}]
@@ -131,6 +132,28 @@ def test_reasons_for_learning_nothing(data, plain):
     assert "the rows are sparse" in better_learned(plain, sparse)[1]
     wide = PreparedRows(np.hstack([X] * 40), y)
     assert "320 columns" in better_learned(plain, wide)[1]
+
+
+@pytest.mark.parametrize("directions", [1, 8])
+def test_with_outliers_the_mean_absolute_error_decides(directions):
+    """A learned winner stays where only its metric explains the target."""
+    random = np.random.default_rng(3)
+    X = random.normal(size=(150, 8))
+    weight = np.ones(8) if directions == 8 else np.r_[2.0, -2.0, np.zeros(6)]
+    y = np.sin(X @ weight / (1 if directions == 1 else 8)) + 0.05 * random.normal(size=150)
+    y[random.choice(150, 6, replace=False)] += 3.0 * random.choice([-1.0, 1.0], 6)
+    plain, data = searched(X, y), PreparedRows(X, y)
+    found = learned_search(plain, data, learned_grid())
+    selection = Selection(found, data, "regression", True, [], [], [])
+    selection.resist_outliers(plain)
+    errors = [np.abs(y - one.heldout_.predictions).mean() for one in (found, selection.search)]
+    if selection.search is found:
+        assert "what was learned stays" in selection.reasons[0]
+        assert np.abs(y - plain.heldout_.predictions).mean() > errors[0]
+    else:
+        assert "Huber's loss joined" in selection.reasons[0]
+        assert errors[1] < errors[0]
+    assert (selection.search is found) == (directions == 1)
 
 
 @pytest.fixture(scope="module")

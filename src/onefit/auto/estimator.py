@@ -73,7 +73,8 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
        a metric (:mod:`onefit.gradient_metric`) or with scales of the columns
        (:mod:`onefit.evidence_scales`), learned in every training part, compete with the winner; the
        pipeline then has a step "rows". Where a race on a sample narrows the grid, one of them is
-       tried, or none if these are behind there.
+       tried, or none if these are behind there. With outliers (rule 5), the smaller mean absolute
+       error decides between the learned model and the one with Huber's loss.
 
     A column that alone explains nearly all of the target on held-out rows gets a warning, and so
     does a choice that does not clearly beat the baseline. For other rules, or a kernel matrix

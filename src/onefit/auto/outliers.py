@@ -36,7 +36,10 @@ from onefit.search_cv import KernelSearchCV
 
 Array = NDArray[Any]
 
-__all__ = ["describe", "outlier_share", "planned_seconds", "robust_search"]
+__all__ = [
+    "absolute_error", "describe", "describe_learned", "outlier_share", "planned_seconds",
+    "robust_search",
+]  # fmt: skip
 
 #: a residual beyond this many scales is an outlier; a larger share of them calls for a robust loss
 #: (benchmarks/outlier_rule.py)
@@ -65,6 +68,17 @@ def outlier_share(search: KernelSearchCV, data: PreparedRows) -> float:
     far = np.abs(residuals - np.median(residuals)) > MIN_SCALES_OF_OUTLIER * _scale(residuals)
     part = float(far.mean())
     return part if part > MAX_SHARE_OF_OUTLIERS else 0.0
+
+
+def absolute_error(search: KernelSearchCV, data: PreparedRows, place: int | None = None) -> float:
+    """The mean absolute error of the held-out rows, of the winner or another candidate.
+
+    NaN for a candidate without predictions of all rows that the winner predicts.
+    """
+    tested = np.isfinite(_errors(search, data.y, search.best_index_))
+    errors = _errors(search, data.y, search.best_index_ if place is None else place)[tested]
+    weight = None if data.sample_weight is None else data.sample_weight[tested]
+    return float(np.average(np.abs(errors), weights=weight))
 
 
 def robust_search(
@@ -113,13 +127,8 @@ def _least_absolute(search: KernelSearchCV, data: PreparedRows) -> int:
 
     Kernel matrices near the identity are left out, as by the criterion of the search that follows.
     """
-    weight = np.ones(data.n) if data.sample_weight is None else data.sample_weight
-    tested = np.isfinite(_errors(search, data.y, search.best_index_))
     candidates = search.cv_results_["params"]
-    errors = [
-        np.average(np.abs(_errors(search, data.y, i))[tested], weights=weight[tested])
-        for i in range(len(candidates))
-    ]
+    errors = [absolute_error(search, data, i) for i in range(len(candidates))]
     identities: dict[str, bool] = {}
     for place in np.argsort(errors)[: np.isfinite(errors).sum()]:
         model = clone(search.estimator).set_params(**candidates[place])
@@ -192,6 +201,16 @@ def describe(part: float, search: KernelSearchCV) -> str:
         f"{MIN_SCALES_OF_OUTLIER:g} scales from their median): Huber's loss joined the squared "
         "one, and the choice among candidates was made by the mean absolute error, "
         f"{number(error, 4)} at the winner; the score is the same as without outliers"
+    )
+
+
+def describe_learned(part: float, learned: float, robust: float) -> str:
+    """Why a learned winner stays although its residuals have outliers."""
+    return (
+        f"{part:.1%} of the held-out residuals are outliers (further than "
+        f"{MIN_SCALES_OF_OUTLIER:g} scales from their median); what was learned stays, because its "
+        f"mean absolute error, {number(learned, 4)}, is not larger than that of the rows as they "
+        f"are, chosen by this error, {number(robust, 4)}"
     )
 
 

@@ -197,14 +197,21 @@ class Selection:
         self.reasons.append(reason)
 
     def resist_outliers(self, plain: KernelSearchCV) -> None:
-        """Search again by absolute errors if the residuals of the winner call for it."""
+        """Search again by absolute errors if the residuals of the winner call for it.
+
+        A learned winner stays if its mean absolute error is smaller than that of the search with
+        Huber's loss, which is over the rows as they are.
+        """
         part = outliers.outlier_share(self.search, self.data) if self.may_be_robust else 0.0
         if part == 0.0:
             return
+        search, late = outliers.robust_search(plain, self.data, self.deadline)
         if self.search is not plain:
+            errors = [outliers.absolute_error(one, self.data) for one in (self.search, search)]
+            if errors[0] <= errors[1]:
+                self.reasons.append(outliers.describe_learned(part, *errors))
+                return
             self.search = plain
-            self.reasons.append("with outliers, no metric of the rows or scales are learned")
-        search, late = outliers.robust_search(self.search, self.data, self.deadline)
         if late:
             self.reasons.append(
                 f"{part:.1%} of the held-out residuals are outliers, and Huber's loss was not "

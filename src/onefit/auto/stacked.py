@@ -95,7 +95,7 @@ def stack_searches(
     if why:
         reasons.append(f"no candidates with a learned metric or scales: {why}")
     else:
-        further.append(learned_search(first, data, learned_grid(alone=False)))
+        further.append(learned_search(first, data, learned_grid()))
     found = stack(
         first, data.X, data.y, further=further,
         loss="huber" if len(searches) > 1 else "squared", nested=nested,
