@@ -35,6 +35,10 @@ from onefit.spec.coding import class_codes
 
 __all__ = ["ScoredCandidates"]
 
+#: of decision values: their sign and order must not be those of rounding errors, which depend on
+#: the labels (onefit.heldout.ties)
+DECISION_DECIMALS = 11
+
 #: memory of the held-out values of a block of targets and the arrays computed from them
 MAX_BLOCK_BYTES = 2**28
 #: arrays of the size of these values that exist at a time
@@ -173,6 +177,8 @@ class ScoredCandidates:
             values[[bool(reason) for reason in found.reasons]] = np.nan
         tested = Y[:, self.folds.rows].astype(np.float64)
         u = tested - values.transpose(0, 2, 1, 3)
+        if is_classifier(self.model):
+            u = np.round(u, DECISION_DECIMALS)
         by_split = self._measure(u, tested, self.truth)
         pooled = by_split[..., 0] if self.how == "pooled" else None
         scores = aggregate(self.how, by_split, np.diff(self.folds.offsets), pooled)

@@ -19,6 +19,7 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
 from onefit.folds import Folds
+from onefit.heldout.ties import level, resolution
 from onefit.losses.base import require
 from onefit.problem import Problem
 from onefit.proof.certificate import EXACT_TOLERANCE
@@ -244,7 +245,7 @@ class HeldOutPath:
                 self.fail(i, str(error))
 
     def judged(self, problem: Problem) -> HeldOutPath:
-        """The same with ``exact`` set; lambdas with values that are not finite have failed."""
+        """The same with ties level and ``exact`` set; values that are not finite have failed."""
         for i in np.flatnonzero(self.done):
             finite = np.isfinite(self.folds.largest(self.values[i])).all(axis=1)
             if not finite.all():
@@ -254,6 +255,9 @@ class HeldOutPath:
                     f"finite: numbers overflow in {self.values.dtype}; raise lam, scale the data"
                     + (", or use float64" if self.values.dtype == np.float32 else ""),
                 )
+                continue
+            within = resolution(self.bounds[i], problem.scale, self.values.dtype)
+            self.bounds[i] += level(self.values[i], self.folds, within)
         self.exact = np.asarray((self.bounds <= EXACT_TOLERANCE * problem.scale).all(axis=2))
         return self
 
