@@ -91,6 +91,18 @@ class HeldOut:
         total = self._by_row
         return total[:, 0] if total.shape[1] == 1 else total
 
+    def known_weight(self, sample_weight: Any) -> Any:
+        """The sample weights of these values: None takes them over, other ones are refused."""
+        if sample_weight is None:
+            return self.sample_weight
+        own = np.ones(self.folds.n) if self.sample_weight is None else self.sample_weight
+        if not np.array_equal(np.asarray(own), np.asarray(sample_weight)):
+            raise ValueError(
+                "sample_weight differs from that of the search, whose held-out values are used; "
+                "leave it out, or fit the search with it"
+            )
+        return sample_weight
+
     @property
     def _by_row(self) -> Array:
         n, q = self.folds.n, self.values.shape[1]
