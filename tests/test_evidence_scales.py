@@ -95,3 +95,11 @@ def test_a_second_start_finds_few_columns_among_many():
     scales = EvidenceScales().fit(X, y).scales_
     assert set(np.argsort(scales)[-2:]) == {0, 1}
     assert np.sort(scales)[-2] > 5.0 * np.sort(scales)[-3]
+
+
+def test_the_origin_of_the_columns_changes_nothing():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(90, 3))
+    y = np.sin(2 * X[:, 0]) + 0.1 * X[:, 1] + 0.3 * random.normal(size=90)
+    near, far = EvidenceScales().fit(X, y), EvidenceScales().fit(X + 1e8, y)
+    np.testing.assert_allclose(far.scales_, near.scales_, rtol=1e-4)

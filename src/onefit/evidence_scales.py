@@ -120,6 +120,7 @@ class EvidenceScales(TransformerMixin, BaseEstimator):
         Y = standard_columns(y)
         rows = draw_rows(None, len(X), int(self.max_rows), self.random_state)
         X, Y = X[rows], Y[rows][:, np.ptp(Y[rows], axis=0) > 0.0]
+        X = X - X.mean(axis=0)  # the gradient subtracts squares of columns
         d, squares = X.shape[1], 2.0 * X.var(axis=0).sum()
         if not squares > 0.0 or not Y.size:
             self.scales_ = np.ones(d)
