@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 
-from onefit import KernelClassifier, KernelSearchCV, heldout_predict
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict
 from onefit.folds import Folds
 from onefit.heldout.ties import level
+from onefit.losses import Huber
 from onefit.permutation import permutation_test
 
 random = np.random.default_rng(0)
@@ -74,3 +76,13 @@ def test_only_values_within_the_width_become_equal():
     assert u[3] == u[6] == 0.0
     np.testing.assert_array_equal(u[[2, 4, 5, 7]], given[[2, 4, 5, 7]])
     np.testing.assert_array_equal(moved, np.abs(u - given).reshape(2, 4).max(axis=1)[:, None])
+
+
+def test_an_outlier_does_not_make_other_values_equal():
+    y = np.sin(2 * X[:, 0])
+    y[0] = 1e12
+    model = KernelRegressor(Huber(0.5), gamma=0.3, lam=1e-2)
+    cv = KFold(4)
+    held = heldout_predict(model, X, y, cv)
+    fitted = (clone(model).fit(X[a], y[a]).predict(X[b]) for a, b in cv.split(X))
+    np.testing.assert_allclose(held.predictions, np.concatenate(list(fitted)), atol=1e-9)

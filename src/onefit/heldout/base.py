@@ -258,6 +258,7 @@ class HeldOutPath:
 
     def judged(self, problem: Problem) -> HeldOutPath:
         """The same with ties level and ``exact`` set; values that are not finite have failed."""
+        within = resolution(self.bounds, problem.Y, problem.scale)
         for i in np.flatnonzero(self.done):
             finite = np.isfinite(self.folds.largest(self.values[i])).all(axis=1)
             if not finite.all():
@@ -268,8 +269,7 @@ class HeldOutPath:
                     + (", or use float64" if self.values.dtype == np.float32 else ""),
                 )
                 continue
-            within = resolution(self.bounds[i], problem.scale, self.values.dtype)
-            self.bounds[i] += level(self.values[i], self.folds, within)
+            self.bounds[i] += level(self.values[i], self.folds, within[i])
         self.exact = np.asarray((self.bounds <= EXACT_TOLERANCE * problem.scale).all(axis=2))
         return self
 

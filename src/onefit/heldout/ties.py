@@ -18,22 +18,26 @@ from onefit.folds import Folds
 __all__ = ["level", "resolution"]
 
 #: the largest difference that is levelled, however large the bound, which is often far above the
-#: error: in units of the targets' scale, and in roundings of the values (not tuned by a script)
+#: error: in units of the targets' spread, and in roundings of these (not tuned by a script)
 MAX_IN_SCALES, MAX_IN_ROUNDINGS = 1e-11, 16.0
 
 
-def resolution(bounds: Array, scale: Array, dtype: np.dtype) -> Array:
+def resolution(bounds: Array, Y: Array, scale: Array) -> Array:
     """Differences below which values may be equal, (..., q); zero where no bound is known.
 
     Parameters
     ----------
     bounds : (..., q) array
         On the errors of the values.
+    Y : (n, q) array
+        Targets. An outlier among them raises bounds and scale far above the error of the others.
     scale : (q,) array
-    dtype : dtype of the values
+        Of the targets.
     """
-    most = max(MAX_IN_SCALES, MAX_IN_ROUNDINGS * float(np.finfo(dtype).eps))
-    return np.where(np.isnan(bounds), 0.0, np.minimum(2.0 * bounds, most * scale))
+    apart = np.median(np.abs(Y - np.median(Y, axis=0)), axis=0)
+    most = max(MAX_IN_SCALES, MAX_IN_ROUNDINGS * float(np.finfo(Y.dtype).eps))
+    most = most * np.where(apart > 0.0, np.minimum(apart, scale), scale)
+    return np.where(np.isnan(bounds), 0.0, np.minimum(2.0 * bounds, most))
 
 
 def level(values: Array, folds: Folds, within: Array) -> Array:
