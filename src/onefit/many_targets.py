@@ -22,6 +22,7 @@ from onefit.heldout import METHODS
 from onefit.heldout.leave_out_formula import LeaveOut
 from onefit.heldout.splits import Splits
 from onefit.heldout.squared import factored
+from onefit.heldout.ties import DECISION_DECIMALS
 from onefit.kernels import Geometry
 from onefit.linalg import is_elsewhere, matmul
 from onefit.problem import Problem
@@ -34,10 +35,6 @@ from onefit.search.inputs import choosing_metric, resolve_scorers
 from onefit.spec.coding import class_codes
 
 __all__ = ["ScoredCandidates"]
-
-#: of decision values: their sign and order must not be those of rounding errors, which depend on
-#: the labels (onefit.heldout.ties)
-DECISION_DECIMALS = 11
 
 #: memory of the held-out values of a block of targets and the arrays computed from them
 MAX_BLOCK_BYTES = 2**28

@@ -12,6 +12,7 @@ from onefit.folds import Folds
 from onefit.heldout.ties import level
 from onefit.losses import Huber
 from onefit.permutation import permutation_test
+from onefit.value import removal_values
 
 random = np.random.default_rng(0)
 X = random.normal(size=(200, 5))
@@ -65,6 +66,13 @@ def test_a_permutation_test_of_far_rows_finds_nothing():
     found = permutation_test(search, X, y, n_permutations=3)
     assert found.score == pytest.approx(0.5)
     np.testing.assert_allclose(found.permutation_scores, 0.5)
+
+
+def test_removal_values_of_far_rows_are_of_no_prediction():
+    y = classes(2)
+    model = KernelClassifier(gamma=1e4, lam=1e-4, fit_intercept=False)
+    found = removal_values(model, X, y, cv=StratifiedKFold(5), scoring="accuracy")
+    assert found.score == pytest.approx(0.5)
 
 
 def test_only_values_within_the_width_become_equal():

@@ -15,7 +15,10 @@ import numpy as np
 from onefit._types import Array
 from onefit.folds import Folds
 
-__all__ = ["level", "resolution"]
+__all__ = ["DECISION_DECIMALS", "level", "resolution"]
+
+#: of decision values whose bounds are not computed
+DECISION_DECIMALS = 11
 
 #: the largest difference that is levelled, however large the bound, which is often far above the
 #: error: in units of the targets' spread, and in roundings of these (not tuned by a script)
