@@ -132,7 +132,8 @@ class Model:
     def folds(self) -> Folds:
         """The splits of the search."""
         assert self.training is not None
-        n, tests, trains = (len(self.training["y"]), *map(self.training.get, ("tests", "trains")))
+        n = len(self.training["y"])
+        tests, trains = self.training["tests"], self.training["trains"]
         if trains is None:
             return Folds.from_removed(n, tests, tests, [True] * len(tests))
         return Folds.from_pairs(n, list(zip(trains, tests, strict=True)))

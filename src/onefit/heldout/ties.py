@@ -38,8 +38,8 @@ def resolution(bounds: Array, Y: Array, scale: Array) -> Array:
         Of the targets.
     """
     apart = np.median(np.abs(Y - np.median(Y, axis=0)), axis=0)
-    most = max(MAX_IN_SCALES, MAX_IN_ROUNDINGS * float(np.finfo(Y.dtype).eps))
-    most = most * np.where(apart > 0.0, np.minimum(apart, scale), scale)
+    share = max(MAX_IN_SCALES, MAX_IN_ROUNDINGS * float(np.finfo(Y.dtype).eps))
+    most = share * np.where(apart > 0.0, np.minimum(apart, scale), scale)
     return np.where(np.isnan(bounds), 0.0, np.minimum(2.0 * bounds, most))
 
 
