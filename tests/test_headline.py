@@ -513,3 +513,13 @@ def test_rows_that_no_split_tests_have_no_label():
     for name in ("labels", "proba"):
         with pytest.raises(ValueError, match="for classifiers"):
             getattr(regression, name)
+
+
+@pytest.mark.parametrize("unit", [1e-25, 1e25])
+@pytest.mark.parametrize("aggregate", ["mean", "pooled"])
+def test_the_unit_of_the_target_changes_nothing(unit, aggregate):
+    plain, other = (searched(labels=y * c, scoring="r2", aggregate=aggregate) for c in (1.0, unit))
+    for name in ("score", "interval", "optimism", "baseline", "lead", "standard_error"):
+        assert getattr(other.headline_, name) == pytest.approx(getattr(plain.headline_, name))
+    se = plain.cv_results_["se_test_score"]
+    assert other.cv_results_["se_test_score"] == pytest.approx(se)

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.datasets import make_friedman1
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import r2_score
@@ -15,10 +16,10 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
     cross_val_score,
 )
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from onefit import AutoKernelRegressor, KernelRegressor, KernelSearchCV
+from onefit import AutoKernelRegressor, KernelRegressor, KernelSearchCV, predict_interval
 from onefit.features import Nystrom
 from onefit.losses import Huber
 from onefit.stack_weights import stack_weights
@@ -363,3 +364,88 @@ def test_refuses_other_targets_and_too_few_folds(data):
         stack(search, X, y, further=[plain_search(cv=KFold(4)).fit(X, y)])
     with pytest.raises(TypeError, match=r"made from a fitted search, by onefit\.stacking"):
         stack(search, X, y).best_estimator_.fit(X, y)
+
+
+class ScaledBy(TransformerMixin, BaseEstimator):
+    """Multiplies the columns by the first of many factors, which a repr abbreviates."""
+
+    def __init__(self, factors=None):
+        self.factors = factors
+
+    def fit(self, X, y=None):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        return X * self.factors[100 : 100 + X.shape[1]]
+
+
+def many_factors(some):
+    found = np.zeros(3000)
+    found[100:105] = some
+    return found
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["steps", "parameters"])
+def test_steps_that_differ_where_a_repr_does_not_are_fitted_by_themselves(data, whole):
+    X, y = data
+    values = [many_factors(some) for some in np.random.default_rng(1).uniform(size=(3, 5))]
+    pipeline = Pipeline([("rows", ScaledBy(values[0])), ("model", KernelRegressor())])
+    steps = {"rows": [ScaledBy(one) for one in values]} if whole else {"rows__factors": values}
+    grid = steps | {"model__lam": [1e-3, 1e-2]}
+    first = plain_search({"gamma": [50.0], "lam": [1.0]}).fit(X, y)
+    further = KernelSearchCV(pipeline, grid, cv=CV).fit(X, y)
+    model = stack(first, X, y, further=[further])
+    weights, params = model.stack_.weights[1], further.cv_results_["params"]
+    assert len({id(params[c].get("rows")) for c in np.flatnonzero(weights)}) > 1 or not whole
+    fits = [clone(pipeline).set_params(**one).fit(X, y).predict(X) for one in params]
+    plain = clone(first.estimator).set_params(gamma=50.0, lam=1.0).fit(X, y).predict(X)
+    expected = weights @ fits + model.stack_.weights[0][0] * plain
+    assert model.predict(X) == pytest.approx(expected, abs=1e-8)
+
+
+def test_last_steps_that_the_grid_replaces(data):
+    X, y = data
+    pipeline = Pipeline([("rows", StandardScaler()), ("model", KernelRegressor())])
+    models = [KernelRegressor(kernel="laplacian"), KernelRegressor(kernel="matern32", gamma=0.3)]
+    further = KernelSearchCV(pipeline, {"model": models, "model__lam": [1e-3, 1e-2]}, cv=CV)
+    further.fit(X, y)
+    first = plain_search({"gamma": [50.0], "lam": [1.0]}).fit(X, y)
+    model = stack(first, X, y, further=[further])
+    params, weights = further.cv_results_["params"], model.stack_.weights[1]
+    assert weights.sum() == pytest.approx(1.0)
+    fits = [clone(pipeline).set_params(**one).fit(X, y).predict(X) for one in params]
+    assert model.predict(X) == pytest.approx(weights @ fits, abs=1e-8)
+
+
+def test_weights_of_the_search_are_those_of_the_stack(data):
+    X, y = data
+    s = np.random.default_rng(0).integers(1, 4, y.size).astype(float)
+    search = plain_search().fit(X, y, sample_weight=s)
+    given, default = stack(search, X, y, sample_weight=s), stack(search, X, y)
+    np.testing.assert_array_equal(given.predict(X), default.predict(X))
+    assert given.best_score_ == default.best_score_
+    with pytest.raises(ValueError, match="sample_weight differs"):
+        stack(search, X, y, sample_weight=s + 1.0)
+    with pytest.raises(ValueError, match="sample_weight differs"):
+        stack(search, X, y, further=[plain_search().fit(X, y)])
+    with pytest.raises(ValueError, match="X differs"):
+        stack(search, X + 1.0, y)
+
+
+def test_intervals_are_for_the_splits_of_the_search_alone(data):
+    X, y = data
+    groups = np.arange(y.size) % 9
+    model = stacked(plain_search(), X, y)
+    for cv in (5, TimeSeriesSplit(4)):
+        with pytest.raises(ValueError, match="other splits"):
+            predict_interval(model, X, y, X[:3], cv=cv)
+    with pytest.raises(ValueError, match="trains on rows of a group"):
+        predict_interval(model.best_estimator_, X, y, X[:3], alpha=0.3, groups=groups)
+    grouped = stacked(plain_search(cv=GroupKFold(3)), X, y, groups=groups)
+    found = predict_interval(grouped, X, y, X[:3], alpha=0.3)
+    again = predict_interval(
+        grouped.best_estimator_, X, y, X[:3], 0.3, groups=groups, cv=grouped.folds_
+    )
+    assert found.unit == again.unit == "groups"
+    np.testing.assert_array_equal(found.upper, again.upper)

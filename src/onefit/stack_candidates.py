@@ -12,16 +12,18 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 
+from onefit._describe import describe
 from onefit._types import Array
 from onefit._validation import check_weights
 from onefit.estimators import KernelRegressor
 from onefit.estimators._base import KernelEstimator
 from onefit.estimators.accepted import check_exact_kernel
 from onefit.folds import Folds
-from onefit.kernels import number_type
+from onefit.kernels import is_objects, number_type
 from onefit.linalg import is_elsewhere
 from onefit.quantiles import levels_of
 from onefit.search.grid import CandidateModel, Job, candidate_models, jobs
@@ -64,6 +66,9 @@ class SearchCandidates:
         held = search.heldout(0)
         if not np.array_equal(np.ravel(np.asarray(held.targets)), np.ravel(np.asarray(y))):
             raise ValueError("y differs from the targets that the search was fitted to; pass those")
+        held.known_weight(params.get("sample_weight", np.ones(held.folds.n)))
+        if isinstance(search.estimator, KernelEstimator) and not _same_rows(search, X):
+            raise ValueError("X differs from the rows that the search was fitted to; pass those")
         if not held.folds.is_partition:
             raise ValueError(
                 "stacking needs splits that test every row once, such as KFold(5, shuffle=True); "
@@ -85,7 +90,7 @@ class SearchCandidates:
             )
         lam = "lam" if isinstance(search.estimator, KernelEstimator) else "__lam"
         words = [
-            repr(sorted((k, repr(v)) for k, v in found[i].items() if not k.endswith(lam)))
+            describe({k: v for k, v in sorted(found[i].items()) if not k.endswith(lam)})
             for i in indices
         ]
         kernels = np.unique(words, return_inverse=True)[1]
@@ -113,16 +118,21 @@ class SearchCandidates:
         name = estimator.steps[-1][0]
         settings: dict[str, list[int]] = {}
         for place, one in enumerate(params):
-            steps = {k: v for k, v in one.items() if not k.startswith(f"{name}__")}
-            settings.setdefault(repr(sorted(steps.items(), key=str)), []).append(place)
+            steps = {k: v for k, v in sorted(one.items()) if not k.startswith(f"{name}__")}
+            settings.setdefault(describe(steps), []).append(place)
         for places in settings.values():
-            steps = clone(estimator).set_params(**params[places[0]])[:-1]
+            whole = clone(estimator).set_params(**params[places[0]])
+            steps, last = whole[:-1], whole[-1]
             Z = steps.fit_transform(self.X, self.y)
             own = [
-                {k.removeprefix(f"{name}__"): v for k, v in params[i].items() if k.startswith(name)}
+                {
+                    k.removeprefix(f"{name}__"): v
+                    for k, v in params[i].items()
+                    if k.startswith(f"{name}__")
+                }
                 for i in places
             ]
-            sums = _fit_sums(estimator[-1], own, weights[used][places], Z, self.y, self._weight)
+            sums = _fit_sums(last, own, weights[used][places], Z, self.y, self._weight)
             members += [Pipeline([*steps.steps, (name, one)]) for one in sums]
         return members
 
@@ -197,6 +207,19 @@ def _fit_sum(job: Job, weights: Array, X: Any, Y: Array, s: Array) -> Any:
     found._finish(loss)
     vars(found).pop("feature_names_in_", None)  # rows come as arrays
     return found
+
+
+def _same_rows(search: Any, X: Any) -> bool:
+    """Whether the winner was fitted to these rows, as far as numbers tell."""
+    known = getattr(search.best_estimator_, "X_fit_", None)
+    if known is None:  # features, which are refused
+        return True
+    rows = search.best_estimator_._validate_X(X, reset=False)
+    if known.shape != rows.shape:
+        return False
+    if issparse(known):
+        return not (known != rows).nnz
+    return is_objects(known) or np.array_equal(known, rows)
 
 
 def _check_search(search: Any) -> None:

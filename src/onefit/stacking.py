@@ -53,6 +53,7 @@ from sklearn.base import is_classifier
 from onefit._types import Array
 from onefit._validation import check_choice, check_weights
 from onefit.estimators.stacked import StackedClassifier, StackedRegressor
+from onefit.heldout import HeldOut
 from onefit.scoring.aggregate import aggregate
 from onefit.search.inputs import FitInputs, choosing_metric, resolve_scorers, route
 from onefit.search.preprocess import is_wrapped
@@ -133,7 +134,7 @@ def stack(
     random_state : int, default=0
         For the bootstrap samples from which the weights are learned.
     sample_weight : array of shape (n,), default=None
-        That of the search.
+        That of the search, and by default the same.
 
     Returns
     -------
@@ -161,6 +162,8 @@ def stack(
             "pipeline; pass a search over a kernel estimator, and this one in further"
         )
     groups = getattr(search, "groups_", None)
+    if sample_weight is None and isinstance(getattr(search, "heldout_", None), HeldOut):
+        sample_weight = search.heldout_.sample_weight
     given = {"sample_weight": sample_weight, "groups": groups}
     params = {name: one for name, one in given.items() if one is not None}
     members = [SearchCandidates.of(one, X, y, params) for one in (search, *further)]
@@ -203,7 +206,7 @@ class _Rows:
     ) -> _Rows:
         folds = members[0].folds
         for one in members[1:]:
-            if any(
+            if len(one.folds) != len(folds) or any(
                 not np.array_equal(a, b) for a, b in zip(folds.test, one.folds.test, strict=True)
             ):
                 raise ValueError("the further searches have other splits; pass those of the first")
@@ -285,7 +288,7 @@ def _with_stack(
     """A copy of a search, with the stack as its winner."""
     best, folds = search.best_estimator_, search.heldout_.folds
     kind = StackedClassifier if is_classifier(best) else StackedRegressor
-    model = kind.of(best, fitted, found.crossfit_predictions)
+    model = kind.of(best, fitted, found.crossfit_predictions, folds)
     values = found.crossfit_predictions.reshape(folds.n, -1)[folds.rows]
     held = replace(
         search.heldout_, values=values, method="stack", error=bounds,

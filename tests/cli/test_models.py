@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import zipfile
 
+import numpy as np
+import pandas as pd
 import pytest
 from command_line import onefit as run_onefit
+from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from onefit import AutoKernelClassifier, AutoKernelRegressor
 from onefit.cli.errors import BAD_DATA, TOO_LARGE
-from onefit.cli.model import TRUSTED
+from onefit.cli.model import TRUSTED, load_model, save_model
 from onefit.config import config_context
 
 skops = pytest.importorskip("skops.io")
@@ -67,3 +71,31 @@ def test_a_model_that_unpacks_to_more_than_the_memory(onefit, plain):
         done = onefit("predict", plain / "m.skops", plain / "data.csv")
     assert done.exit_code == TOO_LARGE
     assert "unpacks to" in done.stderr
+
+
+@pytest.mark.parametrize("cv", [TimeSeriesSplit(4, gap=8), TimeSeriesSplit(4, max_train_size=15)])
+def test_intervals_of_a_saved_model_are_by_the_training_parts_of_its_search(cv, tmp_path):
+    table, y = _table()
+    auto = AutoKernelRegressor(kernels="rbf", cv=cv).fit(table, y)
+    save_model(auto, tmp_path / "model.skops", "y")
+    model, expected = load_model(tmp_path / "model.skops"), auto.predict_interval(table[:5], 0.3)
+    found = model.interval(model.preparer.read(table[:5]), 0.3)
+    assert found.method == expected.method == "forward"
+    assert found.upper == pytest.approx(expected.upper)
+
+
+def test_novelty_of_a_saved_classifier_is_that_of_the_fitted_one(tmp_path):
+    table, y = _table()
+    auto = AutoKernelClassifier(kernels="rbf", loss="smoothed_hinge").fit(table, y > 0.5)
+    save_model(auto, tmp_path / "model.skops", "y")
+    model = load_model(tmp_path / "model.skops")
+    assert len(model.estimator.X_fit_) < len(table)
+    new = table + 0.5
+    found = model.known.novelty(model.encode(model.preparer.read(new))).ratio
+    assert auto.unfamiliar(new).novelty == pytest.approx(found)
+
+
+def _table():
+    random = np.random.default_rng(0)
+    table = pd.DataFrame(random.normal(size=(80, 2)), columns=["a", "b"])
+    return table, (np.sin(2 * table.a) + 0.3 * random.normal(size=80)).to_numpy()

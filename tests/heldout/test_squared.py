@@ -370,3 +370,21 @@ def test_any_problem_and_any_disjoint_split(
     if pairs:
         folds = Folds.from_pairs(n, pairs)
         assert_equal_refits(problem, folds, lam_for(problem, 10.0**power), [*FAST, Limit])
+
+
+@pytest.mark.parametrize("method", FAST, ids=lambda one: one.name)
+@pytest.mark.parametrize("unit", [1e-20, 1e20])
+def test_the_unit_of_the_weights_changes_nothing(method, unit):
+    weight = np.random.default_rng(0).uniform(0.2, 2.0, 60)
+    weight[::9] = 0.0
+    K, y = tiny(0, n=60)
+    folds = Folds.draw(KFold(4), K)
+    plain, other = (
+        method()
+        .prepare(Problem(tiles(K), y[:, None], weight * c, Squared(), True, "mean"), folds)
+        .predict(np.array([1e-3, 1e-1]))
+        for c in (1.0, unit)
+    )
+    assert other.exact.all()
+    np.testing.assert_allclose(other.values, plain.values, atol=1e-9)
+    np.testing.assert_allclose(other.bounds, plain.bounds, rtol=0.1)

@@ -83,8 +83,8 @@ class Model:
     target : str
     training : dict or None
         For the intervals of a regression: ``y``, ``tests`` (the test rows of each split),
-        ``forward``, ``groups``, ``sample_weight`` and, with a learned metric, the prepared rows
-        ``X``.
+        ``trains`` (its training rows, or None for all other rows), ``groups``, ``sample_weight``
+        and, with a learned metric, the prepared rows ``X``.
     reach, units : float or None; int
         See :class:`onefit.uncertainty.novelty.TrainingRows`.
     """
@@ -132,10 +132,11 @@ class Model:
     def folds(self) -> Folds:
         """The splits of the search."""
         assert self.training is not None
-        n, tests = len(self.training["y"]), self.training["tests"]
-        if self.training["forward"]:
-            return Folds.from_pairs(n, [(np.arange(test.min()), test) for test in tests])
-        return Folds.from_removed(n, tests, tests, [True] * len(tests))
+        n = len(self.training["y"])
+        tests, trains = self.training["tests"], self.training["trains"]
+        if trains is None:
+            return Folds.from_removed(n, tests, tests, [True] * len(tests))
+        return Folds.from_pairs(n, list(zip(trains, tests, strict=True)))
 
     def interval(self, rows: Any, alpha: float) -> Any:
         """Intervals of a regression for rows that the preparer has read.
@@ -185,11 +186,17 @@ def _training(auto: Any) -> dict[str, Any]:
     return {
         "y": data.y,
         "tests": [np.asarray(rows) for rows in folds.test],
-        "forward": folds.is_forward,
+        "trains": None if _test_all_others(folds) else [np.asarray(rows) for rows in folds.train],
         "groups": None if groups is None else np.unique(groups, return_inverse=True)[1],
         "sample_weight": data.sample_weight,
         "X": data.X if "rows" in auto.pipeline_.named_steps else None,
     }
+
+
+def _test_all_others(folds: Folds) -> bool:
+    """Whether every split tests all rows that it does not train on."""
+    pairs = zip(folds.removed, folds.test, strict=True)
+    return all(removed.size == test.size for removed, test in pairs)
 
 
 def _without_spare_rows(estimator: Any) -> Any:

@@ -13,6 +13,7 @@ from onefit._types import Array
 from onefit.estimators._base import KernelEstimator
 from onefit.estimators.classifier import KernelClassifier
 from onefit.estimators.regressor import KernelRegressor
+from onefit.folds import Folds
 
 __all__ = ["Stacked", "StackedClassifier", "StackedRegressor"]
 
@@ -29,10 +30,13 @@ class Stacked(KernelEstimator):
         Their parameter ``lam`` is not used.
     heldout_predictions_ : array of shape (n,) or (n, q)
         Of the training rows, cross-fitted.
+    heldout_splits_ : array of shape (n,)
+        Number of the split that tests each row.
     """
 
     members_: list[Any]
     heldout_predictions_: Array
+    heldout_splits_: Array
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Refused: only a search has the candidates that are averaged."""
@@ -54,13 +58,20 @@ class Stacked(KernelEstimator):
         return self.add_rows(None, None)
 
     @classmethod
-    def of(cls, best: Any, members: list[Any], heldout: Array) -> Self:
+    def of(cls, best: Any, members: list[Any], heldout: Array, folds: Folds) -> Self:
         """A stack of the fitted best candidate, its members and held-out predictions."""
         found = cls(**best.get_params(deep=False))
         for name, value in vars(best).items():
             setattr(found, name, value)
         found.members_, found.heldout_predictions_ = members, heldout
+        found.heldout_splits_ = np.empty(folds.n, dtype=np.intp)
+        found.heldout_splits_[folds.rows] = np.repeat(np.arange(len(folds)), np.diff(folds.offsets))
         return found
+
+    def heldout_folds(self) -> Folds:
+        """The splits of the held-out predictions."""
+        tests = [np.flatnonzero(self.heldout_splits_ == k) for k in np.unique(self.heldout_splits_)]
+        return Folds.from_removed(self.heldout_splits_.size, tests, tests, [True] * len(tests))
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Any:
         return self.fit(X, y, sample_weight)

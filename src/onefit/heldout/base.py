@@ -19,6 +19,7 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
 from onefit.folds import Folds
+from onefit.heldout.ties import level, resolution
 from onefit.losses.base import require
 from onefit.problem import Problem
 from onefit.proof.certificate import EXACT_TOLERANCE
@@ -89,6 +90,18 @@ class HeldOut:
         """
         total = self._by_row
         return total[:, 0] if total.shape[1] == 1 else total
+
+    def known_weight(self, sample_weight: Any) -> Any:
+        """The sample weights of these values: None takes them over, other ones are refused."""
+        if sample_weight is None:
+            return self.sample_weight
+        own = np.ones(self.folds.n) if self.sample_weight is None else self.sample_weight
+        if not np.array_equal(np.asarray(own), np.asarray(sample_weight)):
+            raise ValueError(
+                "sample_weight differs from that of the search, whose held-out values are used; "
+                "leave it out, or fit the search with it"
+            )
+        return sample_weight
 
     @property
     def _by_row(self) -> Array:
@@ -244,7 +257,8 @@ class HeldOutPath:
                 self.fail(i, str(error))
 
     def judged(self, problem: Problem) -> HeldOutPath:
-        """The same with ``exact`` set; lambdas with values that are not finite have failed."""
+        """The same with ties level and ``exact`` set; values that are not finite have failed."""
+        within = resolution(self.bounds, problem.Y, problem.scale)
         for i in np.flatnonzero(self.done):
             finite = np.isfinite(self.folds.largest(self.values[i])).all(axis=1)
             if not finite.all():
@@ -254,6 +268,8 @@ class HeldOutPath:
                     f"finite: numbers overflow in {self.values.dtype}; raise lam, scale the data"
                     + (", or use float64" if self.values.dtype == np.float32 else ""),
                 )
+                continue
+            self.bounds[i] += level(self.values[i], self.folds, within[i])
         self.exact = np.asarray((self.bounds <= EXACT_TOLERANCE * problem.scale).all(axis=2))
         return self
 

@@ -19,8 +19,14 @@ __all__ = ["scale_in_place", "scaled_matrix", "weight_roots"]
 
 
 def weight_roots(problem: Problem) -> Array:
-    """The diagonal of R; 1 where the weight is zero, since those rows are always removed."""
-    return np.sqrt(np.where(problem.s > 0, problem.s, 1.0)).astype(problem.Y.dtype)
+    """The diagonal of R.
+
+    Rows of weight zero are always removed. They have the mean weight of the others, so that M does
+    not depend on the unit of the weights.
+    """
+    positive = problem.s > 0
+    mean = problem.s[positive].mean() if positive.any() else 1.0
+    return np.sqrt(np.where(positive, problem.s, mean)).astype(problem.Y.dtype)
 
 
 def scaled_matrix(K: Gram, root: Array) -> Any:

@@ -75,12 +75,12 @@ class RowLosses:
     ) -> RowLosses:
         """The losses of (candidates, their (L, N, q) held-out values)."""
         truth = replace(truth, starts=np.zeros(1, dtype=np.intp))
-        losses, q = np.empty(0, dtype=np.float32), 0
+        losses, q = np.empty(0), 0
         for indices, found in values:
             statistic = metric.statistic(truth.y, found.astype(np.float64, copy=False))
             if not q:
                 q = found.shape[-1]
-                losses = np.full((C, *statistic.shape[1:]), np.nan, dtype=np.float32)
+                losses = np.full((C, *statistic.shape[1:]), np.nan)
             losses[list(indices)] = statistic
         return cls(metric, sign, truth, losses, q)
 
@@ -93,7 +93,7 @@ class RowLosses:
 
         def drawn(values: Array, rows: Any, share: Any) -> Array:
             own = W if share is None else W[:, rows] * share
-            return np.asarray(own.astype(values.dtype) @ values[rows])
+            return np.asarray(own @ values[rows])
 
         return self._finish(self._sums(drawn, candidates), self.truth.variance)
 

@@ -68,7 +68,11 @@ def fit_per_target(search: Any, X: Any, y: Any, sample_weight: Any) -> PerTarget
     check_exact_kernel(model, "fit_per_target", "search the targets one by one")
     host = HostData.of(get_config()["device"], X, y, {"sample_weight": sample_weight})
     X, y = indexable(host.X, host.y)
-    _fit(model, lams, host.to_device(X), y, host.params["sample_weight"])
+    held = search.heldout(0)
+    if not np.array_equal(np.asarray(held.targets), np.asarray(y)):
+        raise ValueError("y differs from the targets that the search was fitted to; pass those")
+    sample_weight = held.known_weight(host.params["sample_weight"])
+    _fit(model, lams, host.to_device(X), y, sample_weight)
     if not host.given:
         model_to_host(model)
     return PerTarget(model, lams, scores, params)

@@ -224,10 +224,5 @@ def of_stack(
     """Held-out predictions of a stack, and those of the stack of all rows for every split."""
     plain, known = KernelRegressor(**stack.get_params(deep=False)), stack.heldout_predictions_
     _, Y, _ = plain._check_data(X, y, None)
-    if len(Y) != len(known):
-        raise ValueError(
-            f"the stack was fitted to {len(known)} rows, but X_train has {len(Y)}; pass the rows "
-            "of the search"
-        )
     full, held_out = stack._decision(X_new), known.reshape(Y.shape)[rows][folds.rows]
     return FoldPredictions(Y[rows], full, held_out, full[:, None])

@@ -243,12 +243,18 @@ def predict_interval(
     s = check_weights(sample_weight, np.empty((n, 1)))
     weight = None if sample_weight is None else s
     codes = _groups(estimator, groups, n)
-    cv = _splits_of(estimator, method, n) if cv is None else cv
+    if cv is None:
+        cv = _splits_of(estimator, method, n)
+    if isinstance(model, StackedRegressor):
+        _check_same(model.heldout_folds(), n)
+        cv = model.heldout_folds() if cv is None else cv
     if method == "full":
         _check_independent(cv, codes)
         folds = leave_one_out(n)
     else:
         folds = choose_folds(method, cv, X_train, y_train, codes, random_state)
+        if isinstance(model, StackedRegressor):
+            _check_stack(model, folds)
     rows = np.flatnonzero(s)
     if rows.size < n:
         folds = folds.among(rows)
@@ -369,6 +375,16 @@ def _check_options(model: Any, method: str, width: str, cv: Any) -> None:
         raise ValueError(
             f"{what} needs the kernel matrix and K(x, x) of new rows, which kernel='precomputed' "
             "and approximations do not give; use method='cv+' with width='constant'"
+        )
+
+
+def _check_stack(model: StackedRegressor, folds: Folds) -> None:
+    """Refuse splits that are not those of the held-out residuals of a stack."""
+    known = {rows.tobytes() for rows in model.heldout_folds().test}
+    if {np.sort(rows).tobytes() for rows in folds.test} != known:
+        raise ValueError(
+            "intervals of a stack come from its held-out residuals, got cv with other splits; "
+            "leave cv out, and fit the search with the splits that the intervals are for"
         )
 
 

@@ -133,8 +133,8 @@ class TrainingRows:
     ) -> TrainingRows | None:
         """The training rows, compared by the splits of a search; None for Fourier features.
 
-        With ``support`` new rows will be compared only with those that a classifier has
-        coefficients for.
+        With ``support`` new rows are compared only with those that a classifier has coefficients
+        for, which are all that a saved one holds.
         """
         known = _known(model)
         if known is None:
@@ -145,7 +145,8 @@ class TrainingRows:
         reference = np.asarray(model.support_) if support else None
         reach = _reach(model.kernel_, known, folds, reference)
         codes = None if groups is None or folds is None else whole_groups(folds, groups)
-        return cls(model, reach, n if codes is None else int(codes.max()) + 1)
+        kept = model._with_support() if support else model
+        return cls(kept, reach, n if codes is None else int(codes.max()) + 1)
 
     def novelty(self, X: Any) -> Novelty:
         """Distances of checked rows."""
