@@ -22,7 +22,7 @@ from onefit.heldout import METHODS
 from onefit.heldout.leave_out_formula import LeaveOut
 from onefit.heldout.splits import Splits
 from onefit.heldout.squared import factored
-from onefit.heldout.ties import DECISION_DECIMALS
+from onefit.heldout.ties import rounded_decisions
 from onefit.kernels import Geometry
 from onefit.linalg import is_elsewhere, matmul
 from onefit.problem import Problem
@@ -175,7 +175,7 @@ class ScoredCandidates:
         tested = Y[:, self.folds.rows].astype(np.float64)
         u = tested - values.transpose(0, 2, 1, 3)
         if is_classifier(self.model):
-            u = np.round(u, DECISION_DECIMALS)
+            u = rounded_decisions(u)
         by_split = self._measure(u, tested, self.truth)
         pooled = by_split[..., 0] if self.how == "pooled" else None
         scores = aggregate(self.how, by_split, np.diff(self.folds.offsets), pooled)

@@ -51,7 +51,7 @@ from sklearn.utils import check_random_state, gen_batches
 from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.folds import Folds
-from onefit.heldout.ties import DECISION_DECIMALS
+from onefit.heldout.ties import rounded_decisions
 from onefit.inverse import DenseInverse
 from onefit.prefixes import Prefixes, Score, dense_problem, scores_by
 from onefit.problem import Problem
@@ -164,7 +164,7 @@ def removal_values(
         for some, missed in _left_out_twice(P, alpha, folds.removed[k], test, sets):
             kept = left[some].any(axis=1)
             u = (Y - missed)[kept]
-            u = np.round(u, DECISION_DECIMALS) if is_classifier(model) else u
+            u = rounded_decisions(u) if is_classifier(model) else u
             scores[k, mine[some][kept]] = score(u, Y, left[some][kept])
     untested = np.flatnonzero(np.isnan(scores).all(axis=0))
     if untested.size:

@@ -8,8 +8,6 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict
-from onefit.folds import Folds
-from onefit.heldout.ties import level
 from onefit.losses import Huber
 from onefit.permutation import permutation_test
 from onefit.value import removal_values
@@ -75,15 +73,21 @@ def test_removal_values_of_far_rows_are_of_no_prediction():
     assert found.score == pytest.approx(0.5)
 
 
-def test_only_values_within_the_width_become_equal():
-    folds = Folds.draw(KFold(2), np.zeros((8, 1)))
-    u = np.array([1.0, 1.0 + 1e-12, 2.0, 1e-13, 1.0, 1.0 + 3e-12, -1e-13, 5.0])[:, None]
-    given = u.copy()
-    moved = level(u, folds, np.full((2, 1), 1e-12 * 1.01))
-    assert u[0] == u[1] != u[4] != u[5]
-    assert u[3] == u[6] == 0.0
-    np.testing.assert_array_equal(u[[2, 4, 5, 7]], given[[2, 4, 5, 7]])
-    np.testing.assert_array_equal(moved, np.abs(u - given).reshape(2, 4).max(axis=1)[:, None])
+def test_rounding_is_within_the_bounds():
+    y = classes(2)
+    model = KernelClassifier(gamma=0.3, lam=1e-3)
+    held = heldout_predict(model, X, y, KFold(4), method="block")
+    assert (held.values * 2.0**37 == np.rint(held.values * 2.0**37)).all()
+    assert held.error.min() >= 0.25 * 2.0**-38
+    fits = [clone(model).fit(X[a], y[a]).decision_function(X[b]) for a, b in KFold(4).split(X)]
+    off = np.abs(held.values.ravel() - np.concatenate(fits)).max()
+    assert 2.0**-39 < off <= held.error.max()
+
+
+def test_values_of_a_regression_are_not_rounded():
+    y = np.sin(2 * X[:, 0])
+    held = heldout_predict(KernelRegressor(gamma=0.3, lam=1e-2), X, y, KFold(4))
+    assert (held.values * 2.0**37 != np.rint(held.values * 2.0**37)).any()
 
 
 def test_an_outlier_does_not_make_other_values_equal():

@@ -19,7 +19,7 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
 from onefit.folds import Folds
-from onefit.heldout.ties import level, resolution
+from onefit.heldout.ties import rounded_decisions
 from onefit.losses.base import require
 from onefit.problem import Problem
 from onefit.proof.certificate import EXACT_TOLERANCE
@@ -257,8 +257,11 @@ class HeldOutPath:
                 self.fail(i, str(error))
 
     def judged(self, problem: Problem) -> HeldOutPath:
-        """The same with ties level and ``exact`` set; values that are not finite have failed."""
-        within = resolution(self.bounds, problem.Y, problem.scale)
+        """The same with ``exact`` set and decision values rounded, which enters the bounds.
+
+        Lambdas with values that are not finite have failed.
+        """
+        labels = (np.abs(linalg.to_host(problem.Y)) == 1.0).all(axis=0)
         for i in np.flatnonzero(self.done):
             finite = np.isfinite(self.folds.largest(self.values[i])).all(axis=1)
             if not finite.all():
@@ -269,7 +272,9 @@ class HeldOutPath:
                     + (", or use float64" if self.values.dtype == np.float32 else ""),
                 )
                 continue
-            self.bounds[i] += level(self.values[i], self.folds, within[i])
+            exact = self.values[i].copy()
+            self.values[i][:, labels] = rounded_decisions(exact[:, labels])
+            self.bounds[i] += self.folds.largest(self.values[i] - exact)
         self.exact = np.asarray((self.bounds <= EXACT_TOLERANCE * problem.scale).all(axis=2))
         return self
 
