@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import is_classifier
+from sklearn.utils.parallel import delayed
 
 from onefit import plan
 from onefit._types import Array, Indices
@@ -25,15 +25,20 @@ from onefit.heldout.squared import factored
 from onefit.kernels import Geometry
 from onefit.linalg import is_elsewhere, matmul
 from onefit.problem import Problem
-from onefit.progress import counted
+from onefit.progress import in_parallel
 from onefit.scoring import Metric, Truth
 from onefit.scoring.aggregate import aggregate
 from onefit.search.grid import CandidateModel, Job
 from onefit.search.in_memory import RowsInMemory
 from onefit.search.inputs import choosing_metric, resolve_scorers
 from onefit.spec.coding import class_codes
+from onefit.spec.needs import require_of_model
 
 __all__ = ["ScoredCandidates"]
+
+CALLER = "permutation_test"
+#: advice for what it does not support
+OTHERWISE = "use scikit-learn's permutation_test_score with the search inside"
 
 #: memory of the held-out values of a block of targets and the arrays computed from them
 MAX_BLOCK_BYTES = 2**28
@@ -111,9 +116,9 @@ class ScoredCandidates:
         size = 1 + max(i for job in self.jobs for one in job.models for i in one.indices)
         found = np.full((size, len(orders)), np.nan)
         calls = (delayed(self._of_kernel)(Y, orders, job) for job in self.jobs)
-        outcomes = Parallel(n_jobs=self.n_jobs, return_as="generator")(calls)
-        for _ in counted(self.jobs, self.verbose, lambda job: job.kernel):
-            for indices, scores in next(outcomes):
+        named = (self.jobs, self.n_jobs, self.verbose, lambda job: job.kernel)
+        for _, scored in in_parallel(calls, *named):
+            for indices, scores in scored:
                 found[list(indices)] = scores
         lost = np.isnan(found)
         if lost.all(axis=0).any():
@@ -257,20 +262,8 @@ def _check_classes(model: Any, Y: Array, orders: Indices, removed: Sequence[Indi
 
 
 def _check_model(one: CandidateModel, elsewhere: bool) -> None:
-    """Refuse what is not linear in the targets, or not computed here."""
-    spec = one.spec
-    in_pairs = getattr(spec.coding, "in_pairs", False)
-    refused = {
-        f"loss={one.estimator.loss!r}, with which held-out values are not linear in the targets "
-        "(loss='squared' is supported)": not spec.quadratic and not in_pairs,
-        "multi_class='ovo', whose pairs of classes have other rows for every permutation": in_pairs,
-        "class_weight, since weights would be permuted with the classes": spec.coding.class_weight,
-        f"approximation={one.estimator.approximation!r}": spec.approximation is not None,
-        "rows on a device": elsewhere,
-    }
-    for what, given in refused.items():
-        if given:
-            raise ValueError(
-                f"permutation_test does not support {what}; use scikit-learn's "
-                "permutation_test_score with the search inside"
-            )
+    """Refuse what is not linear in the targets, depends on them, or is not computed here."""
+    needs = ("kernel matrix", "column per class", "squared loss", "equal weights")
+    require_of_model(one.estimator, CALLER, *needs, advice=OTHERWISE)
+    if elsewhere:
+        raise ValueError(f"{CALLER} needs X in host memory, got rows on a device; {OTHERWISE}")

@@ -16,14 +16,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import indexable
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import check_is_fitted
 
 from onefit._indexing import select_rows
 from onefit._types import Array
+from onefit.estimators.accepted import Given
 from onefit.kernels import Gaussian, named_kernel
+from onefit.progress import in_parallel
 
 __all__ = ["Relevance", "relevance"]
 
@@ -81,7 +83,15 @@ class Relevance:
 
 
 def relevance(
-    search: Any, X: Any, y: Any, *, cv: Any = 5, n_jobs: int | None = None, **fit_params: Any
+    search: Any,
+    X: Any,
+    y: Any,
+    *,
+    cv: Any = 5,
+    sample_weight: Any = None,
+    groups: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
 ) -> Relevance:
     """The relevance of every column, and its range when parts of the rows are left out.
 
@@ -91,12 +101,15 @@ def relevance(
         With ``gamma=Interval(..., per_feature=True)``, fitted to X and y.
     X, y : rows and targets
     cv : int, splitter or iterable, default=5
-        The parts: the search is repeated on the training rows of each split. Its own ``cv`` must
-        be a number or a splitter, as a list of splits knows all rows only.
+        The parts, of whole groups where there are any: the search is repeated on the training rows
+        of each split. Its own ``cv`` must be a number or a splitter, as a list of splits knows all
+        rows only.
+    sample_weight, groups : arrays of shape (n,), default=None
+        For the fits; None takes those of the search.
     n_jobs : int, default=None
         Searches side by side.
-    **fit_params
-        For the fits: ``sample_weight``, ``groups``.
+    verbose : int, default=0
+        1 prints a line after each part.
 
     Returns
     -------
@@ -117,17 +130,21 @@ def relevance(
     (1, True)
     """
     check_is_fitted(search, "best_params_")
+    given = Given.of(search, "relevance", X, y, sample_weight, groups)
     X, y = indexable(X, y)
     units = _units(search, X)
     values = _shares(search, units)
+    if given.groups is not None and isinstance(cv, int):
+        cv = GroupKFold(cv)
     splitter = check_cv(cv, y, classifier=is_classifier(search.estimator))
-    groups = fit_params.get("groups")
-    parts = [train for train, _ in splitter.split(X, y, groups)]
-    found = Parallel(n_jobs=n_jobs)(
-        delayed(_part)(clone(search), units, X, y, rows, fit_params) for rows in parts
-    )
+    parts = [train for train, _ in splitter.split(X, y, given.groups)]
+    known = {"sample_weight": given.sample_weight, "groups": given.groups}
+    params = {name: one for name, one in known.items() if one is not None}
+    calls = [delayed(_part)(clone(search), units, X, y, rows, params) for rows in parts]
+    outcomes = in_parallel(calls, range(len(parts)), n_jobs, verbose, "without part {}".format)
+    found = np.array([shares for _, shares in outcomes])
     names = [str(name) for name in getattr(X, "columns", range(units.size))]
-    return Relevance(names, values, np.array(found))
+    return Relevance(names, values, found)
 
 
 def _part(search: Any, units: Array, X: Any, y: Any, rows: Array, params: dict[str, Any]) -> Array:

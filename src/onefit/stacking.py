@@ -109,8 +109,8 @@ def stack(
     further: Any = (),
     loss: str = "squared",
     nested: bool = False,
-    random_state: int = 0,
     sample_weight: Any = None,
+    random_state: int = 0,
 ) -> Any:
     """Average the candidates of a fitted search.
 
@@ -130,10 +130,10 @@ def stack(
         Loss that the weights minimise. With "huber", rows with large residuals have less weight.
     nested : bool, default=False
         Whether to compute the nested error, which takes a few times as long as the search.
+    sample_weight : array of shape (n,), default=None
+        None takes that of the search.
     random_state : int, default=0
         For the bootstrap samples from which the weights are learned.
-    sample_weight : array of shape (n,), default=None
-        That of the search.
 
     Returns
     -------
@@ -160,11 +160,8 @@ def stack(
             "the winner that a stack replaces is a kernel estimator, and this search is over a "
             "pipeline; pass a search over a kernel estimator, and this one in further"
         )
-    groups = getattr(search, "groups_", None)
-    given = {"sample_weight": sample_weight, "groups": groups}
-    params = {name: one for name, one in given.items() if one is not None}
-    members = [SearchCandidates.of(one, X, y, params) for one in (search, *further)]
-    rows = _Rows.of(members, X, y, sample_weight, loss, random_state)
+    members = [SearchCandidates.of(one, X, y, sample_weight) for one in (search, *further)]
+    rows = _Rows.of(members, y, loss, random_state)
     found = rows.learn(members, nested)
     bounds = np.sum(
         [one.errors(w[one.indices]) for one, w in zip(members, found.weights, strict=True)], axis=0
@@ -175,7 +172,7 @@ def stack(
         if w.any()
         for model in one.fit(w[one.indices])
     ]
-    return _with_stack(search, X, y, params, found, fitted, bounds)
+    return _with_stack(search, X, y, members[0].params, found, fitted, bounds)
 
 
 @dataclass(frozen=True)
@@ -192,15 +189,7 @@ class _Rows:
     random_state: int
 
     @classmethod
-    def of(
-        cls,
-        members: list[SearchCandidates],
-        X: Any,
-        y: Any,
-        weight: Any,
-        loss: str,
-        random_state: int,
-    ) -> _Rows:
+    def of(cls, members: list[SearchCandidates], y: Any, loss: str, random_state: int) -> _Rows:
         folds = members[0].folds
         for one in members[1:]:
             if any(
@@ -209,6 +198,7 @@ class _Rows:
                 raise ValueError("the further searches have other splits; pass those of the first")
         best = members[0].search.best_estimator_
         Y = best._with_params()._code_targets(y, np.float64)
+        weight = members[0].params.get("sample_weight")
         s = best.spec().coding.weights(Y, check_weights(weight, np.empty((len(Y), 1))))
         offsets = np.cumsum([0, *(one.kernels.max() + 1 for one in members)])
         kernels = [one.kernels + start for one, start in zip(members, offsets, strict=False)]

@@ -65,6 +65,7 @@ from onefit.columns.solve import from_coefficients
 from onefit.kernels import Geometry
 from onefit.problem import Problem, Solution
 from onefit.spec.coding import encode_labels
+from onefit.spec.needs import require_of_model
 
 __all__ = ["UpdatesRows", "held_rows"]
 
@@ -200,14 +201,7 @@ class _State:
         """The state of a model, made from its rows where there is none."""
         check_is_fitted(model)
         name = type(model).__name__
-        if model.approximation is not None or model.spec().precomputed:
-            what = "kernel='precomputed'"
-            if model.approximation is not None:
-                what = f"approximation={model.approximation!r}"
-            raise ValueError(
-                f"add_rows and remove_rows need the training rows, which a {name} with {what} does "
-                "not hold; fit one with a named kernel and approximation=None"
-            )
+        require_of_model(model, "a model whose rows are changed", "kernel matrix", "rows")
         if linalg.is_elsewhere(model.X_fit_):
             raise ValueError("the training rows are on a device; fit the model to NumPy arrays")
         if len(getattr(model, "_s_fit", ())) != model.X_fit_.shape[0]:

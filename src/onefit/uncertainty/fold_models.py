@@ -226,7 +226,7 @@ def of_stack(
     _, Y, _ = plain._check_data(X, y, None)
     if len(Y) != len(known):
         raise ValueError(
-            f"the stack was fitted to {len(known)} rows, but X_train has {len(Y)}; pass the rows "
+            f"the stack was fitted to {len(known)} rows, but X has {len(Y)}; pass the rows "
             "of the search"
         )
     full, held_out = stack._decision(X_new), known.reshape(Y.shape)[rows][folds.rows]

@@ -33,6 +33,7 @@ from onefit._types import Array, Indices
 from onefit.estimators.accepted import accepted_model
 from onefit.folds import Folds
 from onefit.kernels import Kernel
+from onefit.spec.needs import require_of_model
 from onefit.uncertainty.ranked import whole_groups
 
 __all__ = ["Novelty", "TrainingRows", "novelty"]
@@ -96,12 +97,8 @@ def novelty(estimator: Any, X_new: Any) -> Novelty:
     >>> found.far
     array([False,  True])
     """
-    model = accepted_model(estimator, "novelty")
-    if model.spec().precomputed:
-        raise ValueError(
-            "novelty needs the rows themselves, and kernel='precomputed' has only their kernel "
-            "values; use a named kernel or a function as kernel"
-        )
+    model = accepted_model(estimator, "novelty", stack=True)
+    require_of_model(model, "novelty", "rows")
     folds, groups = getattr(estimator, "folds_", None), getattr(estimator, "groups_", None)
     known = TrainingRows.of(model, folds, groups)
     if known is None:
