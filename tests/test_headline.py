@@ -513,3 +513,27 @@ def test_rows_that_no_split_tests_have_no_label():
     for name in ("labels", "proba"):
         with pytest.raises(ValueError, match="for classifiers"):
             getattr(regression, name)
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy", "roc_auc", "r2"])
+@pytest.mark.parametrize("gap", [0.0, 5.0])
+def test_copies_of_rows_in_a_group_are_no_further_units(scoring, gap):
+    """Not where the score is perfect either, whose interval comes from the number of units."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40, 2))
+    X += gap * np.sign(X)
+    y = X[:, 0] + (gap == 0.0) * random.normal(size=40)
+    model, target = KernelRegressor(kernel="linear"), y
+    if scoring != "r2":
+        model, target = KernelClassifier("squared", kernel="linear"), (y > 0.0).astype(int)
+    found = []
+    for copies in (1, 4):
+        groups = np.repeat(np.arange(40), copies)
+        cv = GroupKFold(5, shuffle=True, random_state=0)
+        search = KernelSearchCV(model, {"lam": [1e-6, 1.0]}, cv=cv, scoring=scoring)
+        search.fit(X[groups], target[groups], groups=groups)
+        found.append(search.headline_)
+    assert found[0].score == 1.0 or scoring == "r2" or not gap
+    for name in ("score", "interval", "standard_error", "optimism", "baseline", "lead"):
+        one, many = (getattr(each, name) for each in found)
+        np.testing.assert_allclose(many, one, rtol=1e-5, atol=1e-9, err_msg=name)

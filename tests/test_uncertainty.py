@@ -590,3 +590,52 @@ def test_an_interval_shows_its_arrays():
     ]
     assert len(lines) == 5
     assert repr(predict_interval(KernelRegressor(), X, y, X)).endswith("\n...")
+
+
+class Linear(RegressorMixin, BaseEstimator):
+    """Least squares without a kernel, which nested_cv fits in each part."""
+
+    def fit(self, X, y):
+        self.coef_ = np.linalg.lstsq(X, y, rcond=None)[0]
+        return self
+
+    def predict(self, X):
+        return X @ self.coef_
+
+
+@pytest.mark.parametrize("model", [KernelRegressor(gamma=0.5), Linear()])
+def test_nested_cv_counts_copies_of_rows_in_a_group_once(model):
+    fields = [
+        nested_cv(model, X[rows], y[rows], cv=4, n_repeats=3, groups=rows)
+        for rows in (np.arange(len(X)), np.repeat(np.arange(len(X)), 3))
+    ]
+    for name in ("error", "standard_error", "naive_standard_error", "interval"):
+        one, many = (getattr(found, name) for found in fields)
+        np.testing.assert_allclose(many, one, rtol=1e-6, err_msg=name)
+
+
+class Grouped(Linear):
+    """A regressor whose fit takes groups, as that of AutoKernelRegressor does."""
+
+    given: ClassVar[list] = []
+
+    def fit(self, X, y, groups=None):
+        self.given.append((X, groups))
+        return super().fit(X, y)
+
+
+def test_nested_cv_passes_groups_to_every_fit_that_takes_them():
+    Grouped.given.clear()
+    groups = np.arange(len(X)) // 3
+    tagged = np.column_stack([X, groups])
+    nested_cv(Grouped(), tagged, y, cv=3, n_repeats=1, groups=groups)
+    assert len(Grouped.given) == 6
+    for rows, own in Grouped.given:
+        np.testing.assert_array_equal(own, rows[:, -1])
+
+
+def test_progress_of_nested_cv_is_a_line_for_each_training_part(capsys):
+    nested_cv(Linear(), X, y, cv=3, n_repeats=1, verbose=1)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("[1/6] repetition 1, without fold 0, about ")
+    assert lines[-1] == "[6/6] repetition 1, without fold 1 and 2"

@@ -277,7 +277,7 @@ def _losses(
         calls = (delayed(_predicted)(search, data, part, value.response) for part in parts)
         named = [(r, name) for r in range(len(rounds)) for name in names]
         outcomes = in_parallel(calls, named, n_jobs, verbose, _described)
-        predicted = (outcome for _, outcome in outcomes)
+        predicted = iter([outcome for _, outcome in outcomes])
     found = []
     for folds in rounds:
         losses = {}  # of fold j by the model without j and k, which are one fold or two

@@ -7,8 +7,8 @@ minus quantile times standard error, is too short or too optimistic. Each has a 
 
 - **Scores are bounded, and skewed near their bounds.** A score with a best value t (0 for an error,
   1 for R^2) is transformed to -log(t - score). A score with a worst value too is a share of its
-  range, and has Wilson's interval, for the number of rows that would give its standard error: it
-  ends inside the range, and has positive length for a share of exactly 0 or 1.
+  range, and has Wilson's interval, for the number of rows, or groups, that would give its standard
+  error: it ends inside the range, and has positive length for a share of exactly 0 or 1.
 - **The winner's score is the best of many.** The *optimism* (:mod:`onefit.scoring.row_losses`) is
   subtracted from the middle.
 - **The optimism is an average** over the choices that other rows would have led to. For this winner
@@ -132,7 +132,7 @@ def score_interval(
     *,
     optimism: float = 0.0,
     factor: float = 1.0,
-    rows: float = np.inf,
+    units: float = np.inf,
 ) -> tuple[float, float]:
     """The interval of level 0.95, for a score of which larger is better.
 
@@ -147,8 +147,8 @@ def score_interval(
     optimism : float, default=0.0
     factor : float, default=1.0
         Multiplies the variance.
-    rows : float
-        Number of rows of a share, for shares of 0 and 1.
+    units : float
+        Number of rows, or groups, of a share, for shares of 0 and 1.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def score_interval(
     >>> low, high = score_interval((-np.inf, 0.0), -errors.mean(), left)
     >>> round(low, 3), round(high, 3)
     (-1.442, -0.976)
-    >>> low, high = score_interval((0.0, 1.0), 1.0, np.ones(100), rows=100)
+    >>> low, high = score_interval((0.0, 1.0), 1.0, np.ones(100), units=100)
     >>> round(low, 3), high
     (0.962, 1.0)
     """
@@ -167,7 +167,7 @@ def score_interval(
     worst, best = ends
     if np.isfinite(worst) and np.isfinite(best):
         wide = np.hypot(found.error * np.sqrt(factor), optimism)
-        return _share(ends, score, score - optimism, wide, left.size - 1, rows / factor)
+        return _share(ends, score, score - optimism, wide, left.size - 1, units / factor)
     if score < best < np.inf and (left < best).all():
 
         def scaled(value: Any) -> Any:
@@ -193,14 +193,14 @@ def _student(
 
 
 def _share(
-    ends: Range, score: float, middle: float, wide: float, freedom: int, rows: float
+    ends: Range, score: float, middle: float, wide: float, freedom: int, units: float
 ) -> tuple[float, float]:
     """Wilson's interval for a share of a range, for the number of rows that gives its error."""
     worst, best = ends
     span = best - worst
     share, middle, wide = (score - worst) / span, (middle - worst) / span, wide / span
     spread = share * (1.0 - share)
-    n = spread / wide**2 if spread > 0.0 and wide > 0.0 else rows
+    n = spread / wide**2 if spread > 0.0 and wide > 0.0 else units
     low, high = _wilson(min(max(middle, 0.0), 1.0), n, _quantile(freedom))
     return worst + span * low, worst + span * high
 
