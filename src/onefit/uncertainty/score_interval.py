@@ -37,11 +37,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import t as student
-from sklearn import metrics
 
 from onefit._types import Array
 from onefit.quantiles import levels_of, neg_pinball_loss
-from onefit.scoring import ROW_METRICS, Metric
+from onefit.scoring.known import KnownScorer
 
 Range = tuple[float, float]
 
@@ -51,58 +50,15 @@ __all__ = ["COVERAGE_LEVEL", "range_of", "score_interval"]
 #: measures it)
 COVERAGE_LEVEL = 0.95
 
-#: worst and best value of metrics; other errors begin at 0, other scores are taken as unbounded
-RANGES: dict[Any, Range] = {
-    **{func: one.range for func, one in ROW_METRICS.items()},
-    **dict.fromkeys(
-        (
-            metrics.average_precision_score,
-            metrics.f1_score,
-            metrics.fbeta_score,
-            metrics.hamming_loss,
-            metrics.jaccard_score,
-            metrics.ndcg_score,
-            metrics.precision_score,
-            metrics.recall_score,
-            metrics.roc_auc_score,
-            metrics.top_k_accuracy_score,
-            metrics.zero_one_loss,
-        ),
-        (0.0, 1.0),
-    ),
-    **dict.fromkeys((metrics.matthews_corrcoef, metrics.cohen_kappa_score), (-1.0, 1.0)),
-    **dict.fromkeys(
-        (
-            metrics.d2_absolute_error_score,
-            # from scikit-learn 1.8 on
-            getattr(metrics, "d2_brier_score", metrics.d2_log_loss_score),
-            metrics.d2_log_loss_score,
-            metrics.d2_pinball_score,
-            metrics.d2_tweedie_score,
-            metrics.explained_variance_score,
-        ),
-        (-np.inf, 1.0),
-    ),
-    metrics.brier_score_loss: (0.0, 2.0),  # of more than two classes
-}
-
 
 def range_of(scorer: Any, model: Any, classifier: bool) -> Range:
     """The worst and the best possible score; infinite if unknown."""
-    func, negative = getattr(scorer, "_score_func", None), getattr(scorer, "_sign", 1) < 0
-    if func is None and hasattr(scorer, "_estimator"):  # the estimator's own score
-        if classifier:
-            return 0.0, 1.0
+    known = KnownScorer.of(scorer)
+    if known.own and classifier:
+        return 0.0, 1.0
+    if known.own:
         return -np.inf, 0.0 if len(levels_of(model)) > 1 else 1.0
-    if scorer is neg_pinball_loss:
-        return -np.inf, 0.0
-    if isinstance(scorer, Metric):
-        (low, high), negative = scorer.range, scorer.sign < 0
-    else:
-        low, high = RANGES.get(func, (0.0 if negative else -np.inf, np.inf))
-    if getattr(scorer, "_kwargs", {}).get("adjusted"):  # for chance, of balanced accuracy
-        low = -1.0
-    return (-high, -low) if negative else (low, high)
+    return (-np.inf, 0.0) if scorer is neg_pinball_loss else known.range
 
 
 class _Jackknife(NamedTuple):
