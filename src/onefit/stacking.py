@@ -79,10 +79,11 @@ class Stack:
     heldout_predictions : array of shape (n,) or (n, q)
         Of the stack with its weights, which were learned from these rows.
     crossfit_predictions, crossfit_error : array of shape (n,) or (n, q); float
-        Every row predicted with weights from the other folds, and the root mean squared error.
+        Every row predicted with weights from the other folds, and the root mean squared error; with
+        the loss "log", whose decision values are log-odds, the mean log loss.
     best_error : float
-        Root mean squared error of the held-out predictions of the best candidate: the smallest of
-        all candidates, thus optimistic.
+        That of the held-out predictions of the best candidate: the smallest of all candidates, thus
+        optimistic.
     nested_predictions, nested_error : array and float, or None
         Of nested cross-validation.
     """
@@ -255,6 +256,10 @@ class _Rows:
         return found
 
     def _error(self, predicted: Array) -> float:
+        """Root mean squared error; of log-odds the mean log loss."""
+        if self.log is not None:
+            losses = self.log.value(self.Y, predicted).mean(axis=1)
+            return float(self.s @ losses / self.s.sum())
         squares = ((predicted - self.Y) ** 2).mean(axis=1)
         return float(np.sqrt(self.s @ squares / self.s.sum()))
 

@@ -259,7 +259,7 @@ def test_intervals_are_those_of_rows_with_weight(data):
     residuals = np.sort(np.abs(held - y)[30:])
     half = residuals[int(np.ceil(0.8 * 61)) - 1]
     assert band.upper - found.predict(X) == pytest.approx(np.full(90, half))
-    with pytest.raises(ValueError, match="the stack was fitted to 90 rows, but X_train has 60"):
+    with pytest.raises(ValueError, match="the stack was fitted to 90 rows, but X has 60"):
         predict_interval(found.best_estimator_, X[30:], y[30:], X, alpha=0.2)
     with pytest.raises(ValueError, match="held-out residuals alone, got width='local'"):
         predict_interval(found, X, y, X, alpha=0.2, width="local")
