@@ -16,7 +16,7 @@ from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.config import config_context
 from onefit.features import Nystrom
 from onefit.losses import Huber, Quantile
-from onefit.permutation import permutation_test
+from onefit.permutation import PermutationTest, permutation_test
 from onefit.scoring import Metric
 from onefit.search import Interval
 
@@ -39,6 +39,8 @@ def best_score(fitted, X, y):
 
 
 def check(found, expected):
+    if isinstance(expected, PermutationTest):
+        expected = expected.score, expected.permutation_scores, expected.pvalue
     np.testing.assert_allclose(found.score, expected[0], atol=1e-9)
     np.testing.assert_allclose(found.permutation_scores, expected[1], atol=1e-9)
     assert found.pvalue == expected[2]

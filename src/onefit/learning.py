@@ -29,6 +29,7 @@ from sklearn.utils import check_random_state
 
 from onefit import linalg
 from onefit._indexing import select_rows
+from onefit._result import DrawnResult
 from onefit._types import Array, Indices
 from onefit.heldout import HeldOut
 from onefit.heldout.refit import refit_fold
@@ -50,7 +51,7 @@ OTHERWISE = "use heldout_predict with TimeSeriesSplit"
 
 
 @dataclass(frozen=True)
-class LearningCurve:
+class LearningCurve(DrawnResult):
     """Scores by number of training rows; larger is better.
 
     Attributes
@@ -94,15 +95,6 @@ class LearningCurve:
         axis.plot(self.train_sizes, self.train_scores.mean(axis=1), "--", label="training rows")
         axis.set(xlabel="training rows", ylabel="score")
         axis.legend()
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the curve on new or given axes, and return them."""
-        if ax is None:
-            from matplotlib import pyplot
-
-            _, ax = pyplot.subplots(layout="constrained")
-        self.draw(ax)
-        return ax
 
 
 def learning_curve(

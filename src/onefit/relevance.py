@@ -22,6 +22,7 @@ from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import check_is_fitted
 
 from onefit._indexing import select_rows
+from onefit._result import DrawnResult
 from onefit._types import Array
 from onefit.estimators.accepted import Given
 from onefit.kernels import Gaussian, named_kernel
@@ -34,7 +35,7 @@ MAX_LISTED_COLUMNS = 10
 
 
 @dataclass(frozen=True)
-class Relevance:
+class Relevance(DrawnResult):
     """Shares of the columns, summing to one.
 
     Attributes
@@ -75,11 +76,17 @@ class Relevance:
         left = len(self.names) - MAX_LISTED_COLUMNS
         return "\n".join(lines + ([f"and {left} more columns"] if left > 0 else []))
 
-    def plot(self) -> Any:
-        """Draw it as bars with the range over the parts; returns matplotlib's axes."""
-        from onefit.report.figures import plot_relevance
+    @property
+    def sentence(self) -> str:
+        """The result in words."""
+        best = self.order[0]
+        return f"the most relevant column is {self.names[best]}, with {self.values[best]:.0%}"
 
-        return plot_relevance(self)
+    def draw(self, axis: Any) -> None:
+        """Draw the first columns as bars, with the range over the parts."""
+        from onefit.report.figures import MAX_PLOTTED_COLUMNS, draw_relevance
+
+        draw_relevance(axis, self, self.order[:MAX_PLOTTED_COLUMNS])
 
 
 def relevance(

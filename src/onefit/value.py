@@ -49,6 +49,7 @@ from sklearn.metrics import check_scoring, mean_squared_error
 from sklearn.utils import check_random_state, gen_batches
 
 from onefit import linalg
+from onefit._result import DrawnResult
 from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.inverse import DenseInverse
@@ -68,7 +69,7 @@ SQUARED_ERROR = ROW_METRICS[mean_squared_error]
 
 
 @dataclass(frozen=True)
-class RowValues:
+class RowValues(DrawnResult):
     """Values of units: the increase of the score by each; negative for harmful units.
 
     Attributes
@@ -91,6 +92,25 @@ class RowValues:
     def worst(self) -> Array:
         """The units in increasing order of their values."""
         return np.asarray(self.units[np.argsort(self.values, kind="stable")])
+
+    @property
+    def sentence(self) -> str:
+        """The result in words."""
+        lower, least = int((self.values < 0.0).sum()), float(np.nanmin(self.values))
+        return (
+            f"the score {self.score:.4g} would be higher without {lower:,} of "
+            f"{self.values.size:,} units; unit {self.worst[0]} has the least value, {least:.3g}"
+        )
+
+    def draw(self, axis: Any) -> None:
+        """Draw the values in increasing order, with their standard errors."""
+        order = np.argsort(self.values, kind="stable")
+        axis.errorbar(
+            np.arange(order.size), self.values[order], self.standard_errors[order], fmt=".",
+            ecolor="0.7",
+        )  # fmt: skip
+        axis.axhline(0.0, color="0.5", lw=1)
+        axis.set(xlabel="units by value", ylabel="increase of the score")
 
 
 def removal_values(

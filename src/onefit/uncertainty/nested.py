@@ -60,6 +60,7 @@ from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import check_consistent_length, has_fit_parameter
 
 from onefit._indexing import n_rows, select_rows, split_rows
+from onefit._result import Result
 from onefit._types import Array
 from onefit.criteria.pointwise import Pointwise
 from onefit.estimators._base import KernelEstimator
@@ -73,7 +74,7 @@ __all__ = ["NestedCV", "nested_cv"]
 
 
 @dataclass(frozen=True)
-class NestedCV:
+class NestedCV(Result):
     """An estimate of the error on new rows, and its interval.
 
     Attributes
@@ -103,6 +104,15 @@ class NestedCV:
     alpha: float
     loss: str
     outside: list[Array] = field(repr=False)
+
+    @property
+    def sentence(self) -> str:
+        """The result in words."""
+        low, high = self.interval
+        return (
+            f"mean {self.loss} loss {self.error:.4g} on new rows, {1.0 - self.alpha:.0%} interval "
+            f"{low:.4g} to {high:.4g}, the choice of the model included"
+        )
 
 
 def nested_cv(

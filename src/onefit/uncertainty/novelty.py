@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from onefit._result import Result
 from onefit._types import Array, Indices
 from onefit.estimators.accepted import accepted_model
 from onefit.folds import Folds
@@ -43,7 +44,7 @@ MAX_KERNEL_ELEMENTS = 2**24
 
 
 @dataclass(frozen=True)
-class Novelty:
+class Novelty(Result):
     """Distances of rows to the training rows.
 
     Attributes
@@ -76,6 +77,15 @@ class Novelty:
     def expected(self) -> float:
         """Bound on the expected number of far rows among rows like the training rows."""
         return self.distance.size / (self.units + 1.0)
+
+    @property
+    def sentence(self) -> str:
+        """The result in words."""
+        return (
+            f"{self.far.sum():,} of {self.distance.size:,} rows are further from the training rows "
+            f"than any of these from the others; {self.expected:.2g} at most are expected among "
+            "rows like them"
+        )
 
 
 def novelty(estimator: Any, X_new: Any) -> Novelty:
