@@ -537,3 +537,20 @@ def test_copies_of_rows_in_a_group_are_no_further_units(scoring, gap):
     for name in ("score", "interval", "standard_error", "optimism", "baseline", "lead"):
         one, many = (getattr(each, name) for each in found)
         np.testing.assert_allclose(many, one, rtol=1e-5, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("levels", [[0.03, 0.5], [0.2, 0.9, 0.99]])
+def test_the_baseline_of_expectiles_has_the_least_asymmetric_error(levels):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(31, 2)), np.round(100.0 + 9.0 * random.normal(size=31))
+    weight = random.integers(1, 4, size=31).astype(float)
+    search = KernelSearchCV(KernelRegressor(Expectile(levels)), {"lam": [1e-2, 1.0]}, cv=3)
+    found = search.fit(X, y, sample_weight=weight).headline_
+
+    def error(constant, level):
+        gap = y - constant
+        return np.average(np.where(gap > 0.0, level, 1.0 - level) * gap**2, weights=weight)
+
+    grid = np.linspace(y.min(), y.max(), 4001)
+    least = np.mean([min(error(one, level) for one in grid) for level in levels])
+    assert found.baseline == pytest.approx(-2.0 * least, rel=1e-5)  # the squared error at 0.5

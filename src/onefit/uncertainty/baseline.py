@@ -43,8 +43,6 @@ __all__ = ["Baseline", "baselines_of", "weighted_quantile"]
 
 #: losses whose best constant are the shares of the classes
 PROPER_LOSSES = ("log", "brier")
-#: fixed-point steps of an expectile, which converges after a few
-MAX_EXPECTILE_STEPS = 100
 
 
 @dataclass(frozen=True)
@@ -217,11 +215,16 @@ def _relative_median(values: Array, s: Array) -> float:
 
 
 def _expectile(values: Array, s: Array, level: float) -> float:
-    """The mean with weights level above itself, 1 - level below."""
-    found = _mean(values, s)
-    for _ in range(MAX_EXPECTILE_STEPS):
-        found = _mean(values, s * np.where(values > found, level, 1.0 - level))
-    return found
+    """The mean with weights level above itself, 1 - level below.
+
+    With the k smallest values below it, it is a quotient of sums; the right k is the first whose
+    quotient does not exceed the next value.
+    """
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum([s[order], s[order] * values[order]], axis=1)
+    weight, total = (1.0 - level) * below + level * (below[:, -1:] - below)
+    means = total / weight
+    return float(means[np.append(means[:-1] <= values[order][1:], True).argmax()])
 
 
 #: loss of a row -> name and value of its best constant
