@@ -147,8 +147,9 @@ class TrainingRows:
         if known is None:
             return None
         n = int(known.shape[0])
-        if folds is not None and (folds.n != n or not all(folds.disjoint)):
-            folds = None  # landmarks are some of the rows
+        rows = model.approximation is None  # landmarks are some of them, in another order
+        if folds is not None and not (rows and folds.n == n and all(folds.disjoint)):
+            folds = None
         reference = np.asarray(model.support_) if support else None
         reach = _reach(model.kernel_, known, folds, reference)
         codes = None if groups is None or folds is None else whole_groups(folds, groups)
