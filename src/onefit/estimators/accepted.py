@@ -17,6 +17,7 @@ from sklearn.base import is_classifier
 from onefit._indexing import n_rows
 from onefit._types import Array
 from onefit.estimators._base import KernelEstimator
+from onefit.estimators.device import to_host
 from onefit.estimators.stacked import Stacked
 from onefit.folds import Folds
 
@@ -66,7 +67,7 @@ class Given:
             raise ValueError(
                 f"the search was fitted to {folds.n} rows, but {caller} got {n_rows(X)}{other}"
             )
-        if targets is not None and not np.array_equal(np.asarray(targets), np.asarray(y)):
+        if targets is not None and not _equal(targets, y):
             raise ValueError(f"y differs from the targets that the search was fitted to{other}")
         if sample_weight is None:
             sample_weight = _weights_of(model) if held is None else held.sample_weight
@@ -78,6 +79,10 @@ class Given:
         if cv is None:
             cv = 5 if self.folds is None else self.folds
         return Folds.draw(cv, X, y, self.groups, classifier=is_classifier(self.model))
+
+
+def _equal(targets: Any, y: Any) -> bool:
+    return np.array_equal(np.asarray(targets), np.asarray(to_host(y, None, "y")))
 
 
 def _weights_of(model: Any) -> Array | None:
