@@ -1,7 +1,7 @@
 """What functions need of a model, with one message for all of them.
 
-A function names its needs; the first that a model does not meet is refused, with what was found and
-what to do about it.
+A function names its needs; the first that a model does not meet is refused, with the parameter that
+contradicts it and what to do.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ class Need(NamedTuple):
     Attributes
     ----------
     what : str
-    found : callable
-        Of estimator and spec: what contradicts the need, empty where nothing does.
+    parameter : str
+        The one that decides.
+    met : callable
+        Of a spec: whether it does.
     advice : str
     """
 
     what: str
-    found: Callable[[Any, Any], str]
+    parameter: str
+    met: Callable[[Any], bool]
     advice: str
 
 
@@ -34,52 +37,42 @@ def _levels(spec: Any) -> int:
     return int(np.size(getattr(spec.loss, "level", ())))
 
 
-#: name -> need; in the order in which they are checked
+def _unweighted(spec: Any) -> bool:
+    return getattr(spec.coding, "class_weight", None) is None
+
+
+def _by_class(spec: Any) -> bool:
+    return not getattr(spec.coding, "may_be_in_pairs", False)
+
+
+#: name -> need, in the order in which they are checked
 NEEDS = {
     "kernel matrix": Need(
-        "the whole kernel matrix",
-        lambda model, spec: (
-            "" if model.approximation is None else f"approximation={model.approximation!r}"
-        ),
+        "the whole kernel matrix", "approximation", lambda spec: spec.approximation is None,
         "set approximation=None",
     ),
     "rows": Need(
-        "the rows themselves",
-        lambda model, spec: "kernel='precomputed'" if spec.precomputed else "",
+        "the rows themselves", "kernel", lambda spec: not spec.precomputed,
         "use a named kernel, or a function as kernel",
     ),
     "equal weights": Need(
-        "all rows to count alike",
-        lambda model, spec: (
-            f"class_weight={spec.coding.class_weight!r}"
-            if getattr(spec.coding, "class_weight", None) is not None
-            else ""
-        ),
-        "set class_weight=None",
+        "all rows to count alike", "class_weight", _unweighted, "set class_weight=None"
     ),
     "column per class": Need(
-        "a column per class",
-        lambda model, spec: (
-            "multi_class='ovo'" if getattr(spec.coding, "may_be_in_pairs", False) else ""
-        ),
-        "use multi_class='ovr'",
+        "a column per class", "multi_class", _by_class, "use multi_class='ovr'"
     ),
     "squared loss": Need(
-        "loss='squared'",
-        lambda model, spec: "" if spec.quadratic else f"loss={model.loss!r}",
-        "set loss='squared'",
+        "loss='squared'", "loss", lambda spec: spec.quadratic, "set loss='squared'"
     ),
     "one curve": Need(
-        "one curve per target",
-        lambda model, spec: f"loss={model.loss!r}" if _levels(spec) > 1 else "",
+        "one curve per target", "loss", lambda spec: _levels(spec) < 2,
         "use a loss with one level at most",
     ),
     "no level": Need(
-        "estimates of one value per target, not quantiles or expectiles",
-        lambda model, spec: f"loss={model.loss!r}" if _levels(spec) else "",
-        "use another loss",
+        "estimates of one value per target, not quantiles or expectiles", "loss",
+        lambda spec: not _levels(spec), "use another loss",
     ),
-}
+}  # fmt: skip
 
 
 def require_of_model(model: Any, caller: str, *needs: str, advice: str = "") -> None:
@@ -96,7 +89,7 @@ def require_of_model(model: Any, caller: str, *needs: str, advice: str = "") -> 
     """
     spec = model.spec()
     for name, need in NEEDS.items():
-        found = need.found(model, spec) if name in needs else ""
-        if found:
+        if name in needs and not need.met(spec):
+            found = f"{need.parameter}={getattr(model, need.parameter)!r}"
             more = f", or {advice}" if advice else ""
             raise ValueError(f"{caller} needs {need.what}, got {found}; {need.advice}{more}")
