@@ -19,8 +19,6 @@ from onefit import plan
 from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout import METHODS
-from onefit.heldout.leave_out_formula import LeaveOut
-from onefit.heldout.splits import Splits
 from onefit.heldout.squared import factored
 from onefit.kernels import Geometry
 from onefit.linalg import is_elsewhere, matmul
@@ -147,37 +145,21 @@ class ScoredCandidates:
 
     def _of_block(self, K: Any, job: Job, one: CandidateModel, Y: Array) -> Array:
         """Scores of some permutations, (L, b)."""
-        problem = _problem(one, K, job, Y)
-        splits, lams = Splits.sort(problem, self.folds), np.array(one.lams)
-        if splits.by_refit.size:
-            raise ValueError(
-                f"split {splits.by_refit[0]} trains on less than half of the rows, or tests rows "
-                "that it trains on, which permutation_test does not support; use other splits"
-            )
-        removed = tuple(rows.size for rows in splits.removed)
+        problem, lams = _problem(one, K, job, Y), np.array(one.lams)
+        removed = tuple(rows.size for rows in self.folds.removed)
         work = plan.Workload(problem.n, lams.size, removed, targets=problem.Y.shape[1])
         estimates = [plan.estimate(work, name) for name in ("block", "eigen")]
         chosen = min(estimates, key=lambda estimate: estimate.seconds)
         plan.check_memory(work, chosen)
         prepared = METHODS[chosen.method]().prepare(problem, self.folds)
-        assert isinstance(prepared, LeaveOut)
         columns = lams.size * problem.Y.shape[1]
         parts = np.array_split(lams, min(lams.size, self._blocks(columns)))
-        return np.concatenate([self._score(prepared, splits, part, Y) for part in parts])
+        return np.concatenate([self._score(prepared.predict(part).values, Y) for part in parts])
 
-    def _score(self, prepared: LeaveOut, splits: Splits, lams: Array, Y: Array) -> Array:
-        """Scores at some lams, NaN where the numerics fail."""
-        B, _, q = Y.shape
-        values = np.empty((lams.size, self.folds.rows.size, B, q))
-        for weight, members in splits.groups:
-            found = prepared.formula(lams * weight, [splits.removed[k] for k in members])
-            for k, residuals in zip(members, found.residuals, strict=True):
-                test = self.folds.test[k]
-                missed = residuals[:, np.searchsorted(splits.removed[k], test)]
-                values[:, self.folds.place(k)] = missed.reshape(lams.size, test.size, B, q)
-            values[[bool(reason) for reason in found.reasons]] = np.nan
+    def _score(self, values: Array, Y: Array) -> Array:
+        """Scores (L, B) of values at some lams, NaN where the numerics fail."""
         tested = Y[:, self.folds.rows].astype(np.float64)
-        u = tested - values.transpose(0, 2, 1, 3)
+        u = values.reshape(*values.shape[:2], *Y.shape[::2]).transpose(0, 2, 1, 3)
         by_split = self._measure(u, tested, self.truth)
         pooled = by_split[..., 0] if self.how == "pooled" else None
         scores = aggregate(self.how, by_split, np.diff(self.folds.offsets), pooled)
