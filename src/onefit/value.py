@@ -25,7 +25,8 @@ two for single rows and equal folds.
 training rows, what a row adds to the score of the rows before it. One Cholesky factor per order
 solves all leading parts, and the predictions of all of them are cumulative sums
 (:mod:`onefit.prefixes.factor`): n^3 / 3 operations for n models. The orders are independent, so
-that their standard deviation gives a standard error. The values of all rows of a training part add
+that their standard deviation gives a standard error. (What a row adds is skewed, most of all where
+it comes first: with few orders, fewer values than usual are within two standard errors.) The values of all rows of a training part add
 up to the score of its model minus that of no rows, whose prediction is the mean of the targets (0
 without an intercept). ``max_rows`` truncates each order: rows after that number add 0, which is
 nearly true where the score no longer changes.
