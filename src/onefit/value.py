@@ -26,10 +26,10 @@ training rows, what a row adds to the score of the rows before it. One Cholesky 
 solves all leading parts, and the predictions of all of them are cumulative sums
 (:mod:`onefit.prefixes.factor`): n^3 / 3 operations for n models. The orders are independent, so
 that their standard deviation gives a standard error. (What a row adds is skewed, most of all where
-it comes first: with few orders, fewer values than usual are within two standard errors.) The values of all rows of a training part add
-up to the score of its model minus that of no rows, whose prediction is the mean of the targets (0
-without an intercept). ``max_rows`` truncates each order: rows after that number add 0, which is
-nearly true where the score no longer changes.
+it comes first: with few orders, fewer values than usual are within two standard errors.) The values
+of all rows of a training part add up to the score of its model minus that of no rows, whose
+prediction is the mean of the targets (0 without an intercept). ``max_rows`` truncates each order:
+rows after that number add 0, which is nearly true where the score no longer changes.
 
 All subsets have the ridge of the whole training part. Under ``scaling="mean"`` it is lam times the
 number of its rows; a ridge that grew with the subset would need a factor for each.
