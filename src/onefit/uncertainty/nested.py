@@ -50,7 +50,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -188,7 +188,7 @@ def nested_cv(
             "folds"
         )
     rounds = _losses(search, data, folds, value, n_jobs, verbose)
-    return _summary(rounds, folds, data.units, cv, alpha, value.name)
+    return _summary(rounds, cv, alpha, value.name)
 
 
 def mean_error(losses: Array, units: Array) -> float:
@@ -198,24 +198,23 @@ def mean_error(losses: Array, units: Array) -> float:
     return float(jackknife_error((sums.sum() - sums) / (losses.size - sizes)))
 
 
-def _summary(
-    rounds: list[list[tuple[Array, Array]]],
-    folds: list[list[Array]],
-    units: Array,
-    cv: int,
-    alpha: float,
-    loss: str,
-) -> NestedCV:
-    """The formulas, from (e_in, e_out) of every fold of every repetition."""
-    tested = [(o, units[test]) for r, f in zip(rounds, folds, strict=True)
-              for (_, o), test in zip(r, f, strict=True)]  # fmt: skip
-    a = np.mean([(np.mean(i) - np.mean(o)) ** 2 for r in rounds for i, o in r])
-    b = np.mean([mean_error(*one) ** 2 for one in tested])
-    inside = float(np.mean([np.mean(i) for r in rounds for i, _ in r]))
-    whole = [tuple(map(np.concatenate, zip(*tested[i : i + cv], strict=True)))
-             for i in range(0, len(tested), cv)]  # fmt: skip
-    outside = float(np.mean([losses.mean() for losses, _ in whole]))
-    naive = float(np.mean([mean_error(*one) for one in whole]))
+class _FoldLosses(NamedTuple):
+    """e_in and e_out of a fold, and the unit of every row that it tests."""
+
+    inside: Array
+    outside: Array
+    units: Array
+
+
+def _summary(rounds: list[list[_FoldLosses]], cv: int, alpha: float, loss: str) -> NestedCV:
+    """The formulas, from the losses of every fold of every repetition."""
+    folds = [fold for one in rounds for fold in one]
+    whole = [_FoldLosses(*map(np.concatenate, zip(*one, strict=True))) for one in rounds]
+    a = np.mean([(fold.inside.mean() - fold.outside.mean()) ** 2 for fold in folds])
+    b = np.mean([mean_error(fold.outside, fold.units) ** 2 for fold in folds])
+    inside = float(np.mean([fold.inside.mean() for fold in folds]))
+    outside = float(np.mean([one.outside.mean() for one in whole]))
+    naive = float(np.mean([mean_error(one.outside, one.units) for one in whole]))
     width = np.sqrt((cv - 1) / cv * max(a - b, 0.0))
     standard_error = float(np.clip(width, naive, np.sqrt(cv) * naive))
     error = inside - (1.0 + (cv - 2) / cv) * (inside - outside)
@@ -229,7 +228,7 @@ def _summary(
         outside_error=outside,
         alpha=alpha,
         loss=loss,
-        outside=[np.array([o.mean() for _, o in r]) for r in rounds],
+        outside=[np.array([fold.outside.mean() for fold in one]) for one in rounds],
     )
 
 
@@ -276,8 +275,8 @@ def _losses(
     value: RowLoss,
     n_jobs: int | None,
     verbose: int,
-) -> list[list[tuple[Array, Array]]]:
-    """(e_in, e_out) of every fold of every repetition."""
+) -> list[list[_FoldLosses]]:
+    """The losses of every fold of every repetition."""
     K = len(rounds[0])
     names: list[tuple[int, ...]] = [*((k,) for k in range(K)), *combinations(range(K), 2)]
     parts = [[folds[k] for k in name] for folds in rounds for name in names]
@@ -297,7 +296,12 @@ def _losses(
                 each = np.asarray(each, dtype=float).reshape(folds[j].size, -1)
                 losses[j, k] = each.mean(axis=1)
         inside = [[losses[j, k] for j in range(K) if j != k] for k in range(K)]
-        found.append([(np.concatenate(one), losses[k, k]) for k, one in enumerate(inside)])
+        found.append(
+            [
+                _FoldLosses(np.concatenate(one), losses[k, k], data.units[folds[k]])
+                for k, one in enumerate(inside)
+            ]
+        )
     return found
 
 
