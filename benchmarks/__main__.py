@@ -41,6 +41,7 @@ SCRIPTS = (
     "startup",
     "how_good",
     "stacking",
+    "stack_constants",
     "ard",
     "skewed_targets",
     "cells",
@@ -49,7 +50,7 @@ SCRIPTS = (
 NEED_DATA = (
     "svm_search", "svm_rows", "ablation", "iterative", "gradient", "svr_search", "quantiles",
     "features", "peeking", "fallback", "minutes", "how_good", "data_checks",
-    "stacking", "ard", "skewed_targets", "cells",
+    "stacking", "stack_constants", "ard", "skewed_targets", "cells",
     "select_rows",
 )  # fmt: skip
 

@@ -52,7 +52,7 @@ def ours(method: str, width: str = "constant", **params: Any) -> Callable[..., A
         settings = {"gamma": 0.2, "lam": PENALTY, "scaling": "total", "fit_intercept": False}
         model = KernelRegressor(**{**settings, **params})
         cv = folds if method == "cv+" else None
-        found = predict_interval(model, X, y, X_new, ALPHA, method, cv=cv, width=width)
+        found = predict_interval(model, X, y, X_new, alpha=ALPHA, method=method, cv=cv, width=width)
         return found.lower, found.upper
 
     return run

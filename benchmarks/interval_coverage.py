@@ -119,8 +119,8 @@ def one(law: str, n: int, seed: int) -> dict[float, tuple[float, ...]]:
         alpha = round(1.0 - level, 6)
         if groups is not None and alpha * (n + 1) < 1.0:
             continue
-        mine = predict_interval(search, X, y, X_new, alpha)
-        plain = predict_interval(search.best_estimator_, X, y, X_new, alpha)
+        mine = predict_interval(search, X, y, X_new, alpha=alpha)
+        plain = predict_interval(search.best_estimator_, X, y, X_new, alpha=alpha)
         numbers = [mine.units]
         for each in (mine, plain):
             numbers.append(float(np.mean((each.lower <= new) & (new <= each.upper))))

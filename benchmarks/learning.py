@@ -138,8 +138,8 @@ def windows(n: int, rounds: int) -> Row:
         return np.concatenate([clone(model).fit(X[a], y[a]).predict(X[b]) for a, b in cv.split(X)])
 
     actions = {
-        "total": lambda: heldout_windows(known["total"], X, y, cv).values[:, 0],
-        "mean": lambda: heldout_windows(known["mean"], X, y, cv).values[:, 0],
+        "total": lambda: heldout_windows(known["total"], X, y, cv=cv).values[:, 0],
+        "mean": lambda: heldout_windows(known["mean"], X, y, cv=cv).values[:, 0],
         "refits": refits,
     }
     best, found = best_of(rounds, actions)

@@ -4,7 +4,8 @@ A model of n rows (8 columns, Gaussian kernel, gamma = 0.1, lam = 1e-3) gets m f
 loses its m first ones. Each is compared with a fit to the same rows by the same estimator; they
 take turns, with one BLAS thread, and the least processor time of several rounds counts, so that
 ratios hold on a loaded machine. "first" is the first update of a fitted model, which computes the
-kernel matrix and, for the squared loss, its inverse; "add" and "remove" are updates after it.
+kernel matrix and, for the squared loss, its factor; "add" and "remove" are updates after the second
+one, which makes an inverse of the factor.
 Columns:
 
 - fit: seconds of retraining; first, add, remove: seconds of the updates;

@@ -4,10 +4,19 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import KFold, TimeSeriesSplit
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, TimeSeriesSplit
 from sklearn.model_selection import learning_curve as refitted
 
-from onefit import KernelClassifier, KernelRegressor, predict_interval
+from onefit import (
+    AutoKernelRegressor,
+    KernelClassifier,
+    KernelGradientSearchCV,
+    KernelRegressor,
+    KernelSearchCV,
+    heldout_predict,
+    predict_interval,
+)
+from onefit.diagnostics import asymptotic_variance, cv_loo_stability, influence
 from onefit.kernels import (
     Gaussian,
     Linear,
@@ -19,6 +28,10 @@ from onefit.kernels import (
     WeightedSum,
 )
 from onefit.learning import expanding_window, heldout_windows, learning_curve
+from onefit.relevance import relevance
+from onefit.search import Interval
+from onefit.stacking import stack
+from onefit.uncertainty import novelty
 from onefit.value import removal_values, shapley_values
 
 RNG = np.random.default_rng(0)
@@ -93,7 +106,7 @@ def test_curves_windows_and_values_equal_refits(rows, targets, scaling):
 
     cv = TimeSeriesSplit(2)
     for found, (train, test) in zip(
-        heldout_windows(model, A, y, cv).by_fold, cv.split(X), strict=True
+        heldout_windows(model, A, y, cv=cv).by_fold, cv.split(X), strict=True
     ):
         np.testing.assert_allclose(
             found, values_and_targets(model, take, y, train, test)[0], atol=1e-8
@@ -126,7 +139,7 @@ def test_updates_equal_retraining(rows, targets):
     kind, y = targets
     model = kind("squared", lam=0.05, **KERNELS[name])
     if name == "precomputed":
-        with pytest.raises(ValueError, match="kernel='precomputed' does not hold"):
+        with pytest.raises(ValueError, match="needs the rows themselves, got kernel='precomputed'"):
             model.fit(A, y).remove_rows([0])
         return
     model.fit(A[:30], y[:30]).add_rows(A[30:], y[30:]).remove_rows([0, 7])
@@ -155,3 +168,95 @@ def test_intervals_equal_refits(rows, name):
     rank = int(np.ceil((1 - alpha) * (n + 1))) - 1
     np.testing.assert_allclose(found.upper, np.sort(upper, axis=0)[rank], atol=1e-8)
     np.testing.assert_allclose(found.lower, -np.sort(-np.array(lower), axis=0)[rank], atol=1e-8)
+
+
+#: functions of a search and its rows
+OF_SEARCHES = {
+    "asymptotic_variance": asymptotic_variance,
+    "cv_loo_stability": cv_loo_stability,
+    "expanding_window": expanding_window,
+    "heldout_windows": heldout_windows,
+    "influence": influence,
+    "learning_curve": learning_curve,
+    "predict_interval": lambda search, A, y: predict_interval(search, A, y, A),
+    "removal_values": removal_values,
+    "shapley_values": shapley_values,
+}
+LAMS = {"kernel": ["rbf", "laplacian"], "lam": [1e-3, 1e-2, 1e-1]}
+WEIGHTS = RNG.integers(1, 5, size=n).astype(float)
+
+
+@pytest.fixture(scope="module")
+def automatic():
+    return AutoKernelRegressor(kernels=["rbf"], stack=False).fit(100.0 * X, U)
+
+
+@pytest.mark.parametrize("name", [*OF_SEARCHES, "novelty"])
+def test_an_estimator_that_prepares_rows_is_refused(automatic, name):
+    """Its model is one of prepared rows, and would be given others."""
+    call = OF_SEARCHES.get(name, lambda search, A, y: novelty(search, A))
+    with pytest.raises(TypeError, match=f"{name} takes prepared rows, and AutoKernelRegressor"):
+        call(automatic, 100.0 * X, U)
+
+
+def test_its_search_takes_prepared_rows(automatic):
+    Z = automatic.pipeline_["prepare"].transform(100.0 * X)
+    found = removal_values(automatic.search_, Z, U)
+    held = automatic.heldout_
+    errors = [np.square(U[rows] - held.predictions[rows]).mean() for rows in held.folds.test]
+    assert found.score == pytest.approx(-np.mean(errors))
+
+
+@pytest.mark.parametrize("name", OF_SEARCHES)
+def test_rows_that_are_not_those_of_the_search_are_refused(name):
+    search = KernelSearchCV(KernelRegressor(), LAMS).fit(X, U)
+    with pytest.raises(ValueError, match=f"fitted to 40 rows, but {name} got 30"):
+        OF_SEARCHES[name](search, X[:30], U[:30])
+    with pytest.raises(ValueError, match="y differs from the targets"):
+        OF_SEARCHES[name](search, X, U + 1.0)
+
+
+@pytest.mark.parametrize("of", [influence, asymptotic_variance, cv_loo_stability])
+@pytest.mark.parametrize("kind", ["one", "labels"])
+def test_diagnostics_use_the_weights_of_a_search(of, kind):
+    model, y = TARGETS[kind]
+    for searched in (KernelSearchCV, GridSearchCV):
+        search = searched(model("squared"), {"lam": [1e-2, 1.0]}).fit(X, y, sample_weight=WEIGHTS)
+        found, expected = of(search, X, y), of(search, X, y, sample_weight=WEIGHTS)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        assert np.abs(found - of(search.best_estimator_, X, y)).max() > 1e-3 * np.abs(found).max()
+
+
+def test_stacks_use_the_weights_of_a_search():
+    search = KernelSearchCV(KernelRegressor(), LAMS).fit(X, U, sample_weight=WEIGHTS)
+    found, expected = stack(search, X, U), stack(search, X, U, sample_weight=WEIGHTS)
+    np.testing.assert_array_equal(found.predict(X), expected.predict(X))
+    plain = KernelSearchCV(KernelRegressor(), LAMS).fit(X, U)
+    assert np.abs(found.predict(X) - stack(plain, X, U).predict(X)).max() > 1e-3
+
+
+def test_relevance_uses_weights_and_groups_of_a_search():
+    grid = {"gamma": Interval(1e-2, 1.0, per_feature=True), "lam": [1e-2]}
+    search = KernelGradientSearchCV(KernelRegressor(), grid, cv=GroupKFold(3))
+    given = {"sample_weight": WEIGHTS, "groups": np.arange(n) // 4}
+    search.fit(X, U, **given)
+    found, expected = relevance(search, X, U, cv=3), relevance(search, X, U, cv=3, **given)
+    np.testing.assert_array_equal(found.folds, expected.folds)
+    for rows, shares in zip(
+        GroupKFold(3).split(X, groups=given["groups"]), found.folds, strict=True
+    ):
+        part = {name: one[rows[0]] for name, one in given.items()}
+        own = clone(search).fit(X[rows[0]], U[rows[0]], **part).best_params_["gamma"] * X.var(
+            axis=0
+        )
+        np.testing.assert_allclose(shares, own / own.sum(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["learning_curve", "removal_values", "shapley_values"])
+def test_a_stack_is_not_taken_for_its_best_candidate(name):
+    stacked = stack(KernelSearchCV(KernelRegressor(), LAMS).fit(X, U), X, U)
+    with pytest.raises(TypeError, match=f"{name} is for one model, and a StackedRegressor"):
+        OF_SEARCHES[name](stacked, X, U)
+    for rows in ((X, U), ()):
+        with pytest.raises(TypeError, match="heldout_predict is for one model"):
+            heldout_predict(stacked.best_estimator_, *rows)

@@ -66,7 +66,7 @@ def test_full_sets_against_refits_of_every_candidate(setting, weights, local):
     model = KernelRegressor(gamma=GAMMA, **setting)
     width = "local" if local else "constant"
     found = predict_interval(
-        model, X, y, X_new[:2], 0.2, method="full", sample_weight=weights, width=width
+        model, X, y, X_new[:2], alpha=0.2, method="full", sample_weight=weights, width=width
     )
     assert found.method == "full"
     assert found.width == width
@@ -95,11 +95,11 @@ def test_mean_scaling_has_the_ridge_of_the_augmented_sample():
 def test_full_sets_of_several_targets_and_of_several_intervals():
     Y = np.column_stack([y, -y])
     model = KernelRegressor(gamma=GAMMA, lam=1e-5, scaling="total", fit_intercept=False)
-    found = predict_interval(model, X, Y, X_new, 0.3, method="full")
+    found = predict_interval(model, X, Y, X_new, alpha=0.3, method="full")
     np.testing.assert_allclose(found.lower[:, 0], -found.upper[:, 1])
     assert len(found.sets) == 2
     far = random.uniform(-2, 2, size=(200, 2))
-    many = predict_interval(model, X, y, far, 0.5, method="full").sets
+    many = predict_interval(model, X, y, far, alpha=0.5, method="full").sets
     assert max(len(one) for one in many) > 1  # otherwise unions go untested above
 
 
@@ -136,7 +136,7 @@ def test_local_widths_against_refits(loss, setting, weights):
     cv = KFold(5, shuffle=True, random_state=1)
     for method, splitter in (("cv+", cv), ("jackknife+", LeaveOneOut())):
         found = predict_interval(
-            model, X, y, X_new, 0.2, method, sample_weight=weights, width="local",
+            model, X, y, X_new, alpha=0.2, method=method, sample_weight=weights, width="local",
             cv=cv if method == "cv+" else None,
         )  # fmt: skip
         expected = by_refits(model, splitter.split(X), 0.2, weights, weights)
@@ -145,13 +145,15 @@ def test_local_widths_against_refits(loss, setting, weights):
 
 def test_local_widths_of_groups_and_of_time():
     model, ones = KernelRegressor(gamma=GAMMA, lam=1e-2), np.ones(n)
-    found = predict_interval(model, X, y, X_new, 0.2, "jackknife+", groups=groups, width="local")
+    found = predict_interval(
+        model, X, y, X_new, alpha=0.2, method="jackknife+", groups=groups, width="local"
+    )
     splits = list(LeaveOneGroupOut().split(X, groups=groups))
     expected = by_refits(model, splits, 0.2, ones, ones / 3)
     np.testing.assert_allclose((found.lower, found.upper), expected, atol=1e-8)
     assert found.unit == "groups"
     cv = TimeSeriesSplit(3)
-    found = predict_interval(model, X, y, X_new, 0.2, cv=cv, width="local")
+    found = predict_interval(model, X, y, X_new, alpha=0.2, cv=cv, width="local")
     expected = by_refits(model, cv.split(X), 0.2, ones, ones, forward=True)
     np.testing.assert_allclose((found.lower, found.upper), expected, atol=1e-8)
     assert found.method == "forward"
@@ -161,7 +163,7 @@ def test_intervals_are_wider_where_rows_are_few():
     far = np.array([[0.0, 0.0], [8.0, 8.0]])
     model = KernelRegressor(gamma=GAMMA, lam=1e-3)
     for method in ("cv+", "jackknife+", "full"):
-        found = predict_interval(model, X, y, far, 0.2, method, width="local")
+        found = predict_interval(model, X, y, far, alpha=0.2, method=method, width="local")
         size = found.upper - found.lower
         assert size[1] > 1.5 * size[0]
 
@@ -173,7 +175,7 @@ LEVELS = [0.2, 0.5, 0.8]
 def test_conformalised_quantiles_against_refits(loss):
     model = KernelRegressor(loss, gamma=GAMMA, lam=1e-2)
     cv = KFold(4, shuffle=True, random_state=0)
-    found = predict_interval(model, X, y, X_new, 0.2, cv=cv)
+    found = predict_interval(model, X, y, X_new, alpha=0.2, cv=cv)
     low, high = [], []
     for train, test in cv.split(X):
         one = clone(model).fit(X[train], y[train])
@@ -194,7 +196,9 @@ def test_full_sets_cover_new_targets():
         rows = draw.uniform(-2, 2, size=(40, 1))
         targets = np.sin(2 * rows[:, 0]) + 0.3 * draw.normal(size=40)
         model = KernelRegressor(gamma=1.0, lam=1e-2)
-        found = predict_interval(model, rows[:20], targets[:20], rows[20:], 0.2, "full")
+        found = predict_interval(
+            model, rows[:20], targets[:20], rows[20:], alpha=0.2, method="full"
+        )
         hits.append(np.mean((found.lower <= targets[20:]) & (targets[20:] <= found.upper)))
     assert 0.76 < np.mean(hits) < 0.88
 
@@ -205,8 +209,8 @@ def test_full_sets_cover_new_targets():
         ({"loss": "huber"}, {"method": "full"}, "loss='squared'"),
         ({}, {"method": "full", "groups": groups}, "groups contradict"),
         ({"kernel": "precomputed"}, {"width": "local"}, "precomputed"),
-        ({"approximation": "nystrom"}, {"width": "local"}, "approximations"),
-        ({"loss": Quantile([0.1, 0.9])}, {"width": "local"}, "several levels"),
+        ({"approximation": "nystrom"}, {"width": "local"}, "got approximation='nystrom'"),
+        ({"loss": Quantile([0.1, 0.9])}, {"width": "local"}, "one curve per target"),
         ({}, {"width": "wide"}, "width"),
         ({}, {"method": "full", "alpha": 0.01}, "alpha"),
     ],

@@ -523,3 +523,44 @@ def test_the_unit_of_the_target_changes_nothing(unit, aggregate):
         assert getattr(other.headline_, name) == pytest.approx(getattr(plain.headline_, name))
     se = plain.cv_results_["se_test_score"]
     assert other.cv_results_["se_test_score"] == pytest.approx(se)
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy", "roc_auc", "r2"])
+@pytest.mark.parametrize("gap", [0.0, 5.0])
+def test_copies_of_rows_in_a_group_are_no_further_units(scoring, gap):
+    """Not where the score is perfect either, whose interval comes from the number of units."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40, 2))
+    X += gap * np.sign(X)
+    y = X[:, 0] + (gap == 0.0) * random.normal(size=40)
+    model, target = KernelRegressor(kernel="linear"), y
+    if scoring != "r2":
+        model, target = KernelClassifier("squared", kernel="linear"), (y > 0.0).astype(int)
+    found = []
+    for copies in (1, 4):
+        groups = np.repeat(np.arange(40), copies)
+        cv = GroupKFold(5, shuffle=True, random_state=0)
+        search = KernelSearchCV(model, {"lam": [1e-6, 1.0]}, cv=cv, scoring=scoring)
+        search.fit(X[groups], target[groups], groups=groups)
+        found.append(search.headline_)
+    assert found[0].score == 1.0 or scoring == "r2" or not gap
+    for name in ("score", "interval", "standard_error", "optimism", "baseline", "lead"):
+        one, many = (getattr(each, name) for each in found)
+        np.testing.assert_allclose(many, one, rtol=1e-5, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("levels", [[0.03, 0.5], [0.2, 0.9, 0.99]])
+def test_the_baseline_of_expectiles_has_the_least_asymmetric_error(levels):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(31, 2)), np.round(100.0 + 9.0 * random.normal(size=31))
+    weight = random.integers(1, 4, size=31).astype(float)
+    search = KernelSearchCV(KernelRegressor(Expectile(levels)), {"lam": [1e-2, 1.0]}, cv=3)
+    found = search.fit(X, y, sample_weight=weight).headline_
+
+    def error(constant, level):
+        gap = y - constant
+        return np.average(np.where(gap > 0.0, level, 1.0 - level) * gap**2, weights=weight)
+
+    grid = np.linspace(y.min(), y.max(), 4001)
+    least = np.mean([min(error(one, level) for one in grid) for level in levels])
+    assert found.baseline == pytest.approx(-2.0 * least, rel=1e-5)  # the squared error at 0.5

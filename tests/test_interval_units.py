@@ -62,7 +62,7 @@ def test_groups_are_the_units(machine):
         machine = clone(machine).set_params(approximation__n_components=500)
     grid = {"lam": [machine.lam]}
     search = KernelSearchCV(machine, grid, cv=GroupKFold(4)).fit(X, y, groups=groups)
-    found = predict_interval(search, X, y, X_new, 0.2)
+    found = predict_interval(search, X, y, X_new, alpha=0.2)
     whole = clone(machine).set_params(approximation=None)
     rows, residuals, centres = pairs_by_refits(whole, GroupKFold(4).split(X, y, groups))
     weights = 1.0 / np.bincount(groups)[groups[rows]]
@@ -76,7 +76,7 @@ def test_groups_without_a_search():
     machine = MACHINES[0]
     splits = list(GroupKFold(4, shuffle=True, random_state=3).split(X, y, groups))
     found = predict_interval(
-        machine, X, y, X_new, 0.2, cv=4, random_state=3, groups=[f"g{i}" for i in groups]
+        machine, X, y, X_new, alpha=0.2, cv=4, random_state=3, groups=[f"g{i}" for i in groups]
     )
     # names of groups may sort in another order, which the shuffle depends on
     names = np.unique([f"g{i}" for i in groups], return_inverse=True)[1]
@@ -84,7 +84,7 @@ def test_groups_without_a_search():
     rows, residuals, centres = pairs_by_refits(machine, splits)
     low, high = by_hand(rows, residuals, centres, 1.0 / np.bincount(groups)[groups[rows]], 0.2)
     np.testing.assert_allclose([found.lower, found.upper], [low, high], atol=1e-6)
-    one_out = predict_interval(machine, X, y, X_new, 0.2, "jackknife+", groups=groups)
+    one_out = predict_interval(machine, X, y, X_new, alpha=0.2, method="jackknife+", groups=groups)
     rows, residuals, centres = pairs_by_refits(machine, LeaveOneGroupOut().split(X, y, groups))
     low, high = by_hand(rows, residuals, centres, 1.0 / np.bincount(groups)[groups[rows]], 0.2)
     np.testing.assert_allclose([one_out.lower, one_out.upper], [low, high], atol=1e-6)
@@ -96,7 +96,7 @@ def test_weights_within_groups():
     weight[groups == 3] = 0.0
     kept = weight > 0
     found = predict_interval(
-        MACHINES[0], X, y, X_new, 0.2, cv=GroupKFold(4), sample_weight=weight, groups=groups
+        MACHINES[0], X, y, X_new, alpha=0.2, cv=GroupKFold(4), sample_weight=weight, groups=groups
     )
     splits = [
         (train[kept[train]], test[kept[test]]) for train, test in GroupKFold(4).split(X, y, groups)
@@ -113,7 +113,7 @@ def test_forward_residuals(machine):
     """After a search in the order of time: around the model of all rows."""
     cv = TimeSeriesSplit(4)
     search = KernelSearchCV(machine, {"lam": [machine.lam]}, cv=cv).fit(X, y)
-    found = predict_interval(search, X, y, X_new, 0.2)
+    found = predict_interval(search, X, y, X_new, alpha=0.2)
     _, residuals, _ = pairs_by_refits(machine, cv.split(X))
     reach = np.sort(residuals)[int(np.ceil(0.8 * (residuals.size + 1))) - 1]
     centre = clone(machine).fit(X, y).predict(X_new)
@@ -130,7 +130,7 @@ def test_forward_residuals(machine):
 )
 def test_rows_that_several_splits_test_share_their_weight(cv):
     search = KernelSearchCV(MACHINES[0], {"lam": [1e-2]}, cv=cv).fit(X, y)
-    found = predict_interval(search, X, y, X_new, 0.2)
+    found = predict_interval(search, X, y, X_new, alpha=0.2)
     rows, residuals, centres = pairs_by_refits(MACHINES[0], cv.split(X))
     weights = 1.0 / np.bincount(rows, minlength=60)[rows]
     low, high = by_hand(rows, residuals, centres, weights, 0.2)
@@ -154,7 +154,7 @@ def test_coverage_of_new_groups():
         grid = {"gamma": [0.3, 3.0], "lam": [1e-3, 1e-1]}
         search = KernelSearchCV(KernelRegressor(), grid, cv=cv).fit(Z, target, groups=names)
         Z_new, new, _ = grouped_data(draw, 40, 1)
-        found = predict_interval(search, Z, target, Z_new, 0.1)
+        found = predict_interval(search, Z, target, Z_new, alpha=0.1)
         means.append(np.mean((found.lower <= new) & (new <= found.upper)))
     error = np.std(means, ddof=1) / np.sqrt(len(means))
     assert error < 0.02
@@ -164,7 +164,7 @@ def test_coverage_of_new_groups():
 def test_splits_that_ignore_groups_leave_rows_as_units():
     with pytest.warns(UserWarning, match="groups parameter is ignored"):
         search = KernelSearchCV(MACHINES[0], {"lam": [1e-2]}, cv=KFold(3)).fit(X, y, groups=groups)
-    found = predict_interval(search, X, y, X_new, 0.2)
+    found = predict_interval(search, X, y, X_new, alpha=0.2)
     assert (found.unit, found.units) == ("rows", 60)
 
 
@@ -179,17 +179,17 @@ def grouped_search():
         ({"cv": KFold(4)}, "trains on rows of a group that it tests"),
         ({"cv": 13}, "at most the number of groups .12."),
         ({"groups": groups[:7]}, "one for each row"),
-        ({"X_train": X[:50], "y_train": y[:50]}, "was fitted to 60 rows, but X_train has 50"),
+        ({"X": X[:50], "y": y[:50]}, "was fitted to 60 rows, but predict_interval got 50"),
     ],
 )
 def test_what_cannot_be_said_is_refused(options, message):
-    options = {"estimator": grouped_search(), "X_train": X, "y_train": y, "X_new": X_new} | options
+    options = {"estimator": grouped_search(), "X": X, "y": y, "X_new": X_new} | options
     with pytest.raises(ValueError, match=message):
         predict_interval(**options)
 
 
 def test_the_level_of_the_message_is_enough():
-    found = predict_interval(grouped_search(), X, y, X_new, 0.077)
+    found = predict_interval(grouped_search(), X, y, X_new, alpha=0.077)
     assert (found.lower < found.upper).all()
 
 

@@ -186,7 +186,7 @@ def test_the_evidence_of_equal_targets_is_infinite(first, dtype):
 def test_windows_of_a_regression_equal_refits(scaling, gap):
     model = KernelRegressor(gamma=0.7, lam=0.05, scaling=scaling)
     cv = TimeSeriesSplit(4, gap=gap)
-    found = heldout_windows(model, X, U + 3.0, cv)
+    found = heldout_windows(model, X, U + 3.0, cv=cv)
     for mine, (train, test) in zip(found.by_fold, cv.split(X), strict=True):
         expected = clone(model).fit(X[train], U[train] + 3.0).predict(X[test])
         np.testing.assert_allclose(mine, expected, atol=1e-10)
@@ -202,7 +202,7 @@ def test_windows_of_many_rows_and_of_equal_training_parts_equal_refits():
         for m, first in [(500, 560), (100, 130), (500, 520), *((m, m) for m in range(400, 580, 10))]
     ]
     model = KernelRegressor(gamma=3.0, lam=0.1)
-    found = heldout_windows(model, rows, y, splits)
+    found = heldout_windows(model, rows, y, cv=splits)
     for mine, (train, test) in zip(found.by_fold, splits, strict=True):
         expected = clone(model).fit(rows[train], y[train]).predict(rows[test])
         np.testing.assert_allclose(mine, expected, atol=1e-8)
@@ -214,7 +214,7 @@ def test_windows_of_every_row_are_the_residuals_one_step_ahead():
     rows, y = random.normal(size=(150, 2)), random.normal(size=150)
     model = KernelRegressor(gamma=0.7, lam=0.3, scaling="total")
     splits = [(np.arange(m), [m]) for m in range(2, 150)]
-    found = heldout_windows(model, rows, y, splits)
+    found = heldout_windows(model, rows, y, cv=splits)
     expected = expanding_window(model, rows, y).residuals[1:]
     np.testing.assert_allclose(y[2:] - found.values[:, 0], expected, atol=1e-8)
 
@@ -223,7 +223,7 @@ def test_windows_of_a_classification_equal_refits():
     y = np.array(["a", "b", "c"])[np.digitize(U, [-0.3, 0.5])]
     model = KernelClassifier("squared", gamma=0.7, lam=0.05)
     cv = TimeSeriesSplit(3)
-    found = heldout_windows(model, X, y, cv)
+    found = heldout_windows(model, X, y, cv=cv)
     for mine, (train, test) in zip(found.by_fold, cv.split(X), strict=True):
         fitted = clone(model).fit(X[train], y[train])
         np.testing.assert_allclose(mine, fitted.decision_function(X[test]), atol=1e-10)
@@ -235,13 +235,13 @@ def test_windows_of_a_classification_equal_refits():
     [
         (lambda: expanding_window(KernelRegressor(), X, U), "scaling='total'"),
         (lambda: expanding_window(KernelRegressor(Huber(1.0)), X, U), "loss='squared'"),
-        (lambda: heldout_windows(KernelRegressor(Huber(1.0)), X, U, TimeSeriesSplit(3)),
+        (lambda: heldout_windows(KernelRegressor(Huber(1.0)), X, U, cv=TimeSeriesSplit(3)),
          "heldout_predict"),
-        (lambda: heldout_windows(KernelRegressor(), X, U, KFold(3)), "split 0"),
-        (lambda: heldout_windows(KernelRegressor(), X, U, TimeSeriesSplit(4, max_train_size=9)),
+        (lambda: heldout_windows(KernelRegressor(), X, U, cv=KFold(3)), "split 0"),
+        (lambda: heldout_windows(KernelRegressor(), X, U, cv=TimeSeriesSplit(4, max_train_size=9)),
          "max_train_size"),
         (lambda: heldout_windows(KernelClassifier("squared"), X, np.arange(60) > 30,
-                                 TimeSeriesSplit(3)), "lack a class"),
+                                 cv=TimeSeriesSplit(3)), "lack a class"),
         (lambda: expanding_window(KernelRegressor(kernel="linear", lam=1e-300, scaling="total"),
                                   np.ones((60, 2)), U), "raise lam"),
     ],
@@ -283,7 +283,7 @@ def test_the_error_is_the_largest_of_all_splits():
 def test_windows_of_rows_in_any_order_equal_refits():
     model = KernelRegressor(gamma=0.7, lam=0.05)
     splits = [(np.arange(20), np.array([33, 25, 28])), (np.arange(40), np.array([59, 41]))]
-    found = heldout_windows(model, X, U, splits)
+    found = heldout_windows(model, X, U, cv=splits)
     for mine, (train, test) in zip(found.by_fold, splits, strict=True):
         expected = clone(model).fit(X[train], U[train]).predict(X[test])
         np.testing.assert_allclose(mine, expected, atol=1e-10)
@@ -332,7 +332,7 @@ def test_progress_is_a_line_for_each_order_of_a_split(capsys):
     [
         learning_curve,
         expanding_window,
-        lambda *data: heldout_windows(*data, TimeSeriesSplit(3)),
+        lambda *data: heldout_windows(*data, cv=TimeSeriesSplit(3)),
         lambda model, X, y: learning_curve(model.set_params(loss=Huber(1.0)), X, y),
     ],
 )

@@ -131,3 +131,18 @@ def test_ordinary_rows_are_far_as_often_as_promised():
 def test_rows_that_are_not_there(machine, rows, message):
     with pytest.raises(ValueError, match=message):
         novelty(machine.fit(rows, y), rows[:2])
+
+
+def test_as_many_landmarks_as_rows_are_not_taken_for_the_rows():
+    """Landmarks have an order of their own, which the splits of the rows do not know."""
+    random = np.random.default_rng(0)
+    groups = np.arange(60) // 6
+    X = random.normal(size=(60, 2)) + 3.0 * random.normal(size=(10, 2))[groups]
+    model = KernelRegressor(gamma=1.0, approximation=Nystrom(60))
+    search = KernelSearchCV(model, {"lam": [1e-2]}, cv=GroupKFold(5))
+    found = novelty(search.fit(X, X[:, 0], groups=groups), X)
+    apart = np.square(X[:, None] - X[None]).sum(axis=-1)
+    np.fill_diagonal(apart, np.inf)
+    nearest = search.best_estimator_.kernel_.separation(X, X)[np.arange(60), apart.argmin(axis=1)]
+    assert found.reach == pytest.approx(nearest.max())
+    assert found.units == 60

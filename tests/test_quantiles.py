@@ -235,7 +235,7 @@ def test_a_shift_puts_a_levels_share_of_held_out_rows_below(weighted):
 
 def test_nested_cross_validation_tells_the_pinball_loss():
     X, y = data(36)
-    found = nested_cv(machine([0.2, 0.8], delta=0.3), X, y, cv=3, repeats=1)
+    found = nested_cv(machine([0.2, 0.8], delta=0.3), X, y, cv=3, n_repeats=1)
     assert 0.0 < found.error < 0.3
 
 

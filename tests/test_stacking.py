@@ -19,7 +19,13 @@ from sklearn.model_selection import (
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from onefit import AutoKernelRegressor, KernelRegressor, KernelSearchCV, predict_interval
+from onefit import (
+    AutoKernelRegressor,
+    KernelClassifier,
+    KernelRegressor,
+    KernelSearchCV,
+    predict_interval,
+)
 from onefit.features import Nystrom
 from onefit.losses import Huber
 from onefit.stack_weights import stack_weights
@@ -445,7 +451,33 @@ def test_intervals_are_for_the_splits_of_the_search_alone(data):
     grouped = stacked(plain_search(cv=GroupKFold(3)), X, y, groups=groups)
     found = predict_interval(grouped, X, y, X[:3], alpha=0.3)
     again = predict_interval(
-        grouped.best_estimator_, X, y, X[:3], 0.3, groups=groups, cv=grouped.folds_
+        grouped.best_estimator_, X, y, X[:3], alpha=0.3, groups=groups, cv=grouped.folds_
     )
     assert found.unit == again.unit == "groups"
     np.testing.assert_array_equal(found.upper, again.upper)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_errors_of_log_odds_are_log_losses(classes):
+    """Squared errors of log-odds against labels say nothing: the smallest is that of flat ones."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 2))
+    y = np.digitize(X[:, 0] + 0.3 * random.normal(size=60), np.linspace(-0.5, 0.5, classes - 1))
+    weight = random.integers(1, 4, size=60).astype(float)
+    grid = {"gamma": [0.3, 1.0], "lam": [1e-3, 1e-2, 1.0]}
+    search = KernelSearchCV(
+        KernelClassifier("log"), grid, cv=KFold(4, shuffle=True, random_state=0)
+    )
+    found = stack(search.fit(X, y, sample_weight=weight), X, y, nested=True).stack_
+    signs = np.where(
+        y[:, None] == np.unique(y)[-1:] if classes == 2 else y[:, None] == np.unique(y), 1, -1
+    )
+
+    def error(values):
+        losses = np.logaddexp(0.0, -signs * np.reshape(values, (60, -1))).mean(axis=1)
+        return np.average(losses, weights=weight)
+
+    assert found.crossfit_error == pytest.approx(error(found.crossfit_predictions))
+    assert found.nested_error == pytest.approx(error(found.nested_predictions))
+    every = [error(search.heldout(i).predictions) for i in range(6)]
+    assert found.best_error == pytest.approx(min(every))

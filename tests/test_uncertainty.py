@@ -65,7 +65,9 @@ def by_refits(machine, cv, alpha, weight=None):
 def test_intervals_are_those_of_refits(machine):
     cv = KFold(4, shuffle=True, random_state=0)  # folds of two sizes
     for method, folds, k in (("cv+", cv, 4), ("jackknife+", LeaveOneOut(), None)):
-        found = predict_interval(machine, X, y, X_new, 0.13, method, cv=k, random_state=0)
+        found = predict_interval(
+            machine, X, y, X_new, alpha=0.13, method=method, cv=k, random_state=0
+        )
         low, high = by_refits(machine, folds, 0.13)
         np.testing.assert_allclose(found.lower, low, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(found.upper, high, rtol=1e-5, atol=1e-6)
@@ -82,7 +84,15 @@ def test_weighted_intervals_are_those_of_refits(machine):
         ("jackknife+", LeaveOneOut(), None),
     ):
         found = predict_interval(
-            machine, X, y, X_new, 0.13, method, cv=k, random_state=0, sample_weight=weight
+            machine,
+            X,
+            y,
+            X_new,
+            alpha=0.13,
+            method=method,
+            cv=k,
+            random_state=0,
+            sample_weight=weight,
         )
         low, high = by_refits(machine, folds, 0.13, weight)
         np.testing.assert_allclose(found.lower, low, rtol=1e-5, atol=1e-6)
@@ -101,14 +111,16 @@ def test_a_weight_is_a_number_of_rows(machine):
         (np.flatnonzero(np.isin(rows, train)), np.flatnonzero(np.isin(rows, test)))
         for train, test in folds
     ]
-    found = predict_interval(machine, X, y, X_new, 0.2, cv=folds, sample_weight=counts)
-    expected = predict_interval(machine, X[rows], y[rows], X_new, 0.2, cv=repeated)
+    found = predict_interval(machine, X, y, X_new, alpha=0.2, cv=folds, sample_weight=counts)
+    expected = predict_interval(machine, X[rows], y[rows], X_new, alpha=0.2, cv=repeated)
     np.testing.assert_allclose(found.lower, expected.lower, rtol=1e-5)
     np.testing.assert_allclose(found.upper, expected.upper, rtol=1e-5)
     np.testing.assert_allclose(found.prediction, expected.prediction, rtol=1e-5)
-    fewer = predict_interval(machine, X, y, X_new, 0.2, "jackknife+", sample_weight=counts > 0)
+    fewer = predict_interval(
+        machine, X, y, X_new, alpha=0.2, method="jackknife+", sample_weight=counts > 0
+    )
     kept = counts > 0
-    alone = predict_interval(machine, X[kept], y[kept], X_new, 0.2, "jackknife+")
+    alone = predict_interval(machine, X[kept], y[kept], X_new, alpha=0.2, method="jackknife+")
     np.testing.assert_allclose(fewer.upper, alone.upper, rtol=1e-6)
 
 
@@ -117,7 +129,7 @@ def test_splits_of_any_size(options):
     """Some keep less than they remove, and some rows are tested by several."""
     machine = KernelRegressor(gamma=0.5, lam=1e-3, **options)
     splits = [(np.arange(5, 15), np.arange(15, 41)), (np.arange(2, 30), np.r_[0, 1, 30:41])]
-    found = predict_interval(machine, X, y, X_new, 0.2, cv=splits)
+    found = predict_interval(machine, X, y, X_new, alpha=0.2, cv=splits)
     ends, weight = [], []
     for train, test in splits:
         fitted = clone(machine).fit(X[train], y[train])
@@ -136,9 +148,9 @@ def test_a_split_whose_training_rows_have_no_weight_is_left_out():
     """As if the first rows, on which a split in the order of time trains, were not there."""
     weight = np.where(np.arange(41) < 11, 0.0, 1.0)
     forward = TimeSeriesSplit(3, test_size=10)
-    found = predict_interval(MACHINES[0], X, y, X_new, 0.2, cv=forward, sample_weight=weight)
+    found = predict_interval(MACHINES[0], X, y, X_new, alpha=0.2, cv=forward, sample_weight=weight)
     rows = TimeSeriesSplit(2, test_size=10)
-    expected = predict_interval(MACHINES[0], X[11:], y[11:], X_new, 0.2, cv=rows)
+    expected = predict_interval(MACHINES[0], X[11:], y[11:], X_new, alpha=0.2, cv=rows)
     assert found.units == expected.units == 20
     np.testing.assert_allclose(found.upper, expected.upper, rtol=1e-7)
 
@@ -146,18 +158,18 @@ def test_a_split_whose_training_rows_have_no_weight_is_left_out():
 def test_several_targets_groups_and_precomputed_kernels():
     Y = np.column_stack([y, X[:, 1]])
     machine = KernelRegressor(gamma=0.5)
-    both = predict_interval(machine, X, Y, X_new, 0.2)
+    both = predict_interval(machine, X, Y, X_new, alpha=0.2)
     for j in range(2):
-        one = predict_interval(machine, X, Y[:, j], X_new, 0.2)
+        one = predict_interval(machine, X, Y[:, j], X_new, alpha=0.2)
         np.testing.assert_allclose(both.lower[:, j], one.lower)
         np.testing.assert_allclose(both.upper[:, j], one.upper)
-    one = predict_interval(machine, X, y, X_new, 0.2)
+    one = predict_interval(machine, X, y, X_new, alpha=0.2)
     kernel = predict_interval(
         KernelRegressor(kernel="precomputed"),
         _gaussian(X, X),
         y,
         _gaussian(X_new, X),
-        0.2,
+        alpha=0.2,
     )
     np.testing.assert_allclose(kernel.lower, one.lower)
     groups = list(GroupKFold(3).split(X, y, np.arange(41) % 3))
@@ -181,7 +193,9 @@ def test_a_search_stands_for_its_winner():
 def test_an_interval_that_would_be_empty_is_a_point():
     """With alpha above one half the ranked ends of several models may lie on the wrong sides."""
     for method in ("cv+", "jackknife+"):
-        found = predict_interval(KernelRegressor(gamma=5.0, lam=1e-6), X, y, X_new, 0.97, method)
+        found = predict_interval(
+            KernelRegressor(gamma=5.0, lam=1e-6), X, y, X_new, alpha=0.97, method=method
+        )
         assert (found.lower <= found.upper).all()
     assert (found.lower == found.upper).any()
 
@@ -207,7 +221,7 @@ def coverage(method, alpha, repetitions, n=59, options=None):
         Z = draw.uniform(-2, 2, size=(n + 40, 1))
         target = np.sin(2 * Z[:, 0]) + 0.3 * draw.standard_t(4, size=n + 40)
         machine = KernelRegressor(gamma=1.0, lam=1e-2, **(options or {}))
-        found = predict_interval(machine, Z[:n], target[:n], Z[n:], alpha, method)
+        found = predict_interval(machine, Z[:n], target[:n], Z[n:], alpha=alpha, method=method)
         means.append(np.mean((found.lower <= target[n:]) & (target[n:] <= found.upper)))
     return np.mean(means), np.std(means, ddof=1) / np.sqrt(repetitions)
 
@@ -250,7 +264,7 @@ def test_coverage_over_many_samples(options, repetitions):
     ],
 )
 def test_bad_input(options, message):
-    options = {"estimator": MACHINES[0], "X_train": X, "y_train": y, "X_new": X_new} | options
+    options = {"estimator": MACHINES[0], "X": X, "y": y, "X_new": X_new} | options
     with pytest.raises((ValueError, TypeError), match=message):
         predict_interval(**options)
 
@@ -294,7 +308,7 @@ SEARCHES = [
 @pytest.mark.parametrize(("model", "loss", "stratified"), SEARCHES)
 def test_nested_cv_by_hand(model, loss, stratified):
     data = (Z, labels) if stratified else (X, y)
-    found = nested_cv(model, *data, cv=4, repeats=2, alpha=0.2, loss=loss, random_state=5)
+    found = nested_cv(model, *data, cv=4, n_repeats=2, alpha=0.2, loss=loss, random_state=5)
     value = (
         (lambda a, b: (a != b).astype(float))
         if stratified
@@ -326,7 +340,7 @@ def test_nested_cv_sees_through_selection():
     grid = {"gamma": 10.0 ** np.arange(-2.0, 2.0), "lam": 10.0 ** np.arange(-4.0, 2.0)}
     search = KernelSearchCV(KernelRegressor(), grid, cv=4, scoring="neg_mean_squared_error")
     best = -search.fit(noise, target).best_score_
-    found = nested_cv(search, noise, target, cv=4, repeats=2)
+    found = nested_cv(search, noise, target, cv=4, n_repeats=2)
     assert found.error > best
     assert found.standard_error >= found.naive_standard_error
 
@@ -342,7 +356,7 @@ def test_nested_interval_holds_the_error():
         target, truth = A @ weights + draw.normal(size=60), B @ weights + draw.normal(size=4000)
         machine = KernelRegressor(kernel="linear", lam=1e-2)
         error = np.mean((clone(machine).fit(A, target).predict(B) - truth) ** 2)
-        found = nested_cv(machine, A, target, cv=5, repeats=5)
+        found = nested_cv(machine, A, target, cv=5, n_repeats=5)
         inside += found.interval[0] <= error <= found.interval[1]
         reach = 1.645 * found.naive_standard_error
         usual += abs(found.outside_error - error) <= reach
@@ -351,8 +365,8 @@ def test_nested_interval_holds_the_error():
 
 
 def test_nested_cv_in_processes():
-    one = nested_cv(KernelRegressor(gamma=0.5), X, y, cv=3, repeats=1)
-    two = nested_cv(KernelRegressor(gamma=0.5), X, y, cv=3, repeats=1, n_jobs=2)
+    one = nested_cv(KernelRegressor(gamma=0.5), X, y, cv=3, n_repeats=1)
+    two = nested_cv(KernelRegressor(gamma=0.5), X, y, cv=3, n_repeats=1, n_jobs=2)
     assert one.interval == two.interval
 
 
@@ -371,7 +385,7 @@ def test_nested_cv_fits_the_winner_of_each_part_and_nothing_else():
         machine = Watched(loss=loss, gamma=0.5)
         search = KernelSearchCV(machine, {"lam": [1e-3, 1e-1]}, cv=3)
         Watched.sizes.clear()
-        nested_cv(search, X, y, cv=4, repeats=2)
+        nested_cv(search, X, y, cv=4, n_repeats=2)
         assert len(Watched.sizes) == 2 * (4 + 6)
         assert max(Watched.sizes) < 41
 
@@ -389,10 +403,10 @@ def test_nested_cv_of_a_machine_is_one_fit(machine, weights):
         def predict(self, X):
             return self.machine_.predict(X)
 
-    expected = nested_cv(Plain(), X, y, cv=4, repeats=2, sample_weight=weights)
+    expected = nested_cv(Plain(), X, y, cv=4, n_repeats=2, sample_weight=weights)
     Watched.sizes.clear()
     found = nested_cv(
-        Watched(**machine.get_params(deep=False)), X, y, cv=4, repeats=2, sample_weight=weights
+        Watched(**machine.get_params(deep=False)), X, y, cv=4, n_repeats=2, sample_weight=weights
     )
     assert not Watched.sizes, "held-out values come from the formula"
     np.testing.assert_allclose(found.interval, expected.interval, rtol=1e-5)
@@ -403,8 +417,8 @@ def test_nested_cv_of_a_classifier_is_one_fit():
     names = np.array(["no", "yes", "maybe"])[np.arange(45) % 3]
     for target in (labels, names):
         machine = KernelClassifier(gamma=0.1)
-        refitted = nested_cv(Pipeline([("machine", machine)]), Z, target, cv=3, repeats=2)
-        found = nested_cv(machine, Z, target, cv=3, repeats=2)
+        refitted = nested_cv(Pipeline([("machine", machine)]), Z, target, cv=3, n_repeats=2)
+        found = nested_cv(machine, Z, target, cv=3, n_repeats=2)
         assert found.interval == refitted.interval
         assert 0 < found.error < 1
 
@@ -412,8 +426,8 @@ def test_nested_cv_of_a_classifier_is_one_fit():
 def test_several_targets_of_a_machine():
     Y = np.column_stack([y, X[:, 1]])
     machine = KernelRegressor(gamma=0.5)
-    both = nested_cv(machine, X, Y, cv=3, repeats=1)
-    each = [nested_cv(machine, X, Y[:, j], cv=3, repeats=1) for j in range(2)]
+    both = nested_cv(machine, X, Y, cv=3, n_repeats=1)
+    each = [nested_cv(machine, X, Y[:, j], cv=3, n_repeats=1) for j in range(2)]
     assert both.error == pytest.approx(np.mean([one.error for one in each]))
 
 
@@ -432,19 +446,19 @@ class Spy(RegressorMixin, BaseEstimator):
 def test_groups_stay_on_one_side():
     groups = np.arange(41) % 9
     tagged = np.column_stack([X, groups])
-    nested_cv(Spy(), tagged, y, cv=3, repeats=2, groups=groups)
+    nested_cv(Spy(), tagged, y, cv=3, n_repeats=2, groups=groups)
     with pytest.raises(AssertionError):
-        nested_cv(Spy(), tagged, y, cv=3, repeats=2)
+        nested_cv(Spy(), tagged, y, cv=3, n_repeats=2)
     search = KernelSearchCV(KernelRegressor(), {"lam": [1e-3, 1e-1]}, cv=LeaveOneGroupOut())
-    assert nested_cv(search, X, y, cv=3, repeats=1, groups=groups).error > 0
+    assert nested_cv(search, X, y, cv=3, n_repeats=1, groups=groups).error > 0
     with pytest.raises(ValueError, match="groups"):
-        nested_cv(search, X, y, cv=3, repeats=1)
+        nested_cv(search, X, y, cv=3, n_repeats=1)
 
 
 def test_weights_reach_the_searches_of_the_parts():
     weight = np.where(np.arange(41) % 10 == 0, 1e-9, 1.0)  # the rows that are far off
     search = KernelSearchCV(KernelRegressor(gamma=0.5), {"lam": [1e-3, 1e-1]}, cv=3)
-    options = {"cv": 3, "repeats": 1, "loss": lambda a, b: np.minimum(np.abs(a - b), 1.0)}
+    options = {"cv": 3, "n_repeats": 1, "loss": lambda a, b: np.minimum(np.abs(a - b), 1.0)}
     weighted = nested_cv(search, X, y, sample_weight=weight, **options)
     assert weighted.error < nested_cv(search, X, y, **options).error
     plain = KernelRegressor(gamma=0.5, lam=1e-2)
@@ -489,8 +503,8 @@ def test_nested_cv_is_of_the_scoring_of_the_search(scoring, name, loss):
         refit=scoring[-1] if isinstance(scoring, list) else True,
     )
     target = y if amounts else BINARY
-    found = nested_cv(search, X, target, cv=3, repeats=1)
-    expected = nested_cv(search, X, target, cv=3, repeats=1, loss=loss)
+    found = nested_cv(search, X, target, cv=3, n_repeats=1)
+    expected = nested_cv(search, X, target, cv=3, n_repeats=1, loss=loss)
     assert found.loss == name
     assert found.error == pytest.approx(expected.error)
     assert found.standard_error == pytest.approx(expected.standard_error)
@@ -503,7 +517,7 @@ def test_nested_cv_is_of_the_scoring_of_the_search(scoring, name, loss):
 def test_nested_cv_of_probabilities(scoring, name, metric):
     target = (BINARY == "low").astype(int)
     search = KernelSearchCV(KernelClassifier("log"), {"lam": [1e-3]}, cv=3, scoring=scoring)
-    found = nested_cv(search, X, target, cv=3, repeats=1)
+    found = nested_cv(search, X, target, cv=3, n_repeats=1)
     assert found.loss == name
     folds = StratifiedKFold(
         3, shuffle=True, random_state=np.random.RandomState(0).randint(2**31 - 1)
@@ -518,7 +532,7 @@ def test_nested_cv_of_probabilities(scoring, name, metric):
 def test_nested_cv_of_levels():
     grid = {"lam": [1e-3]}
     levels = KernelRegressor(Expectile([0.2, 0.8]))
-    found = nested_cv(KernelSearchCV(levels, grid, cv=3), X, y, cv=3, repeats=1)
+    found = nested_cv(KernelSearchCV(levels, grid, cv=3), X, y, cv=3, n_repeats=1)
     assert found.loss == "expectile"
 
 
@@ -526,22 +540,22 @@ def test_nested_cv_of_levels():
 def test_nested_cv_of_levels_in_a_pipeline(loss):
     plain, grid = KernelRegressor(loss, gamma=0.5), {"lam": [1e-3]}
     steps = Pipeline([("same", FunctionTransformer()), ("kernel", plain)])
-    expected = nested_cv(KernelSearchCV(plain, grid, cv=3), X, y, cv=3, repeats=1)
+    expected = nested_cv(KernelSearchCV(plain, grid, cv=3), X, y, cv=3, n_repeats=1)
     inside = KernelSearchCV(steps, {"kernel__lam": [1e-3]}, cv=3)
     for search in (inside, clone(steps).set_params(kernel__lam=1e-3)):
-        found = nested_cv(search, X, y, cv=3, repeats=1)
+        found = nested_cv(search, X, y, cv=3, n_repeats=1)
         assert (found.loss, found.error) == (expected.loss, pytest.approx(expected.error))
 
 
 def test_nested_cv_refuses_what_is_no_mean_over_rows():
     search = KernelSearchCV(KernelClassifier(), {"lam": [1e-3]}, cv=3, scoring="roc_auc")
     with pytest.raises(ValueError, match=r"scoring='roc_auc'.*not known to be a mean over rows"):
-        nested_cv(search, X, BINARY, cv=3, repeats=1)
-    assert nested_cv(search, X, BINARY, cv=3, repeats=1, loss="zero_one").loss == "zero_one"
+        nested_cv(search, X, BINARY, cv=3, n_repeats=1)
+    assert nested_cv(search, X, BINARY, cv=3, n_repeats=1, loss="zero_one").loss == "zero_one"
 
 
 def test_what_nested_cv_does_not_take():
-    with pytest.raises(TypeError, match=r"'weights'.*sample_weight and groups"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'weights'"):
         nested_cv(KernelRegressor(), X, y, weights=y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         nested_cv(KernelRegressor(), X, y, sample_weight=y[:-1])
@@ -556,7 +570,7 @@ def test_what_nested_cv_does_not_take():
     ("options", "message"),
     [
         ({"cv": 2}, "at least 3"),
-        ({"repeats": 0}, "at least 1"),
+        ({"n_repeats": 0}, "at least 1"),
         ({"alpha": 1.0}, "between 0 and 1"),
         ({"loss": "square"}, "did you mean 'squared'"),
     ],
@@ -576,3 +590,52 @@ def test_an_interval_shows_its_arrays():
     ]
     assert len(lines) == 5
     assert repr(predict_interval(KernelRegressor(), X, y, X)).endswith("\n...")
+
+
+class Linear(RegressorMixin, BaseEstimator):
+    """Least squares without a kernel, which nested_cv fits in each part."""
+
+    def fit(self, X, y):
+        self.coef_ = np.linalg.lstsq(X, y, rcond=None)[0]
+        return self
+
+    def predict(self, X):
+        return X @ self.coef_
+
+
+@pytest.mark.parametrize("model", [KernelRegressor(gamma=0.5), Linear()])
+def test_nested_cv_counts_copies_of_rows_in_a_group_once(model):
+    fields = [
+        nested_cv(model, X[rows], y[rows], cv=4, n_repeats=3, groups=rows)
+        for rows in (np.arange(len(X)), np.repeat(np.arange(len(X)), 3))
+    ]
+    for name in ("error", "standard_error", "naive_standard_error", "interval"):
+        one, many = (getattr(found, name) for found in fields)
+        np.testing.assert_allclose(many, one, rtol=1e-6, err_msg=name)
+
+
+class Grouped(Linear):
+    """A regressor whose fit takes groups, as that of AutoKernelRegressor does."""
+
+    given: ClassVar[list] = []
+
+    def fit(self, X, y, groups=None):
+        self.given.append((X, groups))
+        return super().fit(X, y)
+
+
+def test_nested_cv_passes_groups_to_every_fit_that_takes_them():
+    Grouped.given.clear()
+    groups = np.arange(len(X)) // 3
+    tagged = np.column_stack([X, groups])
+    nested_cv(Grouped(), tagged, y, cv=3, n_repeats=1, groups=groups)
+    assert len(Grouped.given) == 6
+    for rows, own in Grouped.given:
+        np.testing.assert_array_equal(own, rows[:, -1])
+
+
+def test_progress_of_nested_cv_is_a_line_for_each_training_part(capsys):
+    nested_cv(Linear(), X, y, cv=3, n_repeats=1, verbose=1)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("[1/6] repetition 1, without fold 0, about ")
+    assert lines[-1] == "[6/6] repetition 1, without fold 1 and 2"

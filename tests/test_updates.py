@@ -302,7 +302,7 @@ def fitted(**params):
         (lambda: fitted(approximation="nystrom").add_rows(X, y), "approximation"),
         (
             lambda: KernelRegressor(kernel="precomputed").fit(X @ X.T, y).add_rows(X @ X.T, y),
-            "a KernelRegressor with kernel='precomputed' does not hold",
+            "needs the rows themselves, got kernel='precomputed'",
         ),
         (lambda: heldout_predict(fitted(approximation="nystrom")), "approximation"),
         (lambda: heldout_predict(fitted(), None, y), "without X pass a fitted estimator alone"),

@@ -192,7 +192,7 @@ def test_flipped_labels_have_the_least_values():
         ),
         (
             lambda: shapley_values(KernelClassifier("squared", multi_class="ovo"), X, LABELS),
-            "got multi_class='ovo'; use 'ovr'",
+            "got multi_class='ovo'; use multi_class='ovr'",
         ),
         (lambda: shapley_values(REGRESSION, X, U, n_permutations=0), "n_permutations"),
         (lambda: shapley_values(REGRESSION, X, U, min_rows=5, max_rows=5), "max_rows=5"),

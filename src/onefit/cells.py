@@ -45,6 +45,7 @@ from onefit._validation import check_weights, takes_weight
 from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.search.scorers import look_up
 from onefit.search_cv import KernelSearchCV
+from onefit.spec.needs import require_of_model
 
 __all__ = ["CellSearchCV", "Partition"]
 
@@ -283,17 +284,8 @@ class CellSearchCV(MetaEstimatorMixin, BaseEstimator):
         if isinstance(self.estimator, KernelRegressor):
             return clone(self.estimator)  # type: ignore[no-any-return]
         model = self.estimator
-        if (
-            not model.spec().quadratic
-            or model.class_weight is not None
-            or model.multi_class != "ovr"
-        ):
-            raise ValueError(
-                "CellSearchCV fits classifiers with loss='squared', multi_class='ovr' and "
-                "class_weight=None, because a cell may hold one class only; got "
-                f"loss={model.loss!r}, multi_class={model.multi_class!r} and "
-                f"class_weight={model.class_weight!r}"
-            )
+        needs = ("squared loss", "column per class", "equal weights")
+        require_of_model(model, "CellSearchCV, whose cells may hold one class only,", *needs)
         shared = KernelRegressor().get_params(deep=False).keys() & model.get_params()
         return KernelRegressor(**{name: getattr(model, name) for name in shared})
 

@@ -38,10 +38,11 @@ from onefit.criteria import InfluenceLoo, LeaveOneOut
 from onefit.criteria.evidence import Evidence, positive
 from onefit.criteria.pointwise import Pointwise
 from onefit.estimators._base import KernelEstimator
-from onefit.estimators.accepted import accepted_model, check_exact_kernel
+from onefit.estimators.accepted import Given, check_accepted
 from onefit.heldout.series import Operator, check_order
 from onefit.kernels import Geometry
 from onefit.problem import Problem
+from onefit.spec.needs import require_of_model
 
 Array = NDArray[Any]
 
@@ -52,10 +53,11 @@ def influence(
     estimator: Any,
     X: Any,
     y: Any,
+    *,
     order: int = 1,
     at: Any = None,
-    sample_weight: Any = None,
     point: tuple[Any, Any] | None = None,
+    sample_weight: Any = None,
 ) -> Array:
     """The effect of each training point, or of any other point, on each prediction.
 
@@ -70,10 +72,11 @@ def influence(
     at : array of shape (m, d), default=None
         Where to evaluate (kernel values against X when the kernel is precomputed); the training
         rows by default.
-    sample_weight : array of shape (n,), default=None
     point : (x, y), default=None
         A point that need not be in the sample: a row, and its target or label. Its influence alone
         is returned, as in Figure 1 of Debruyne et al.
+    sample_weight : array of shape (n,), default=None
+        None takes that of a search.
 
     Returns
     -------
@@ -95,13 +98,13 @@ def influence(
     >>> influence(KernelRegressor(lam=1e-2), X, y, point=([2.5], 10.0)).shape
     (40,)
     """
-    model = clone(accepted_model(estimator, "influence"))
-    check_exact_kernel(model, "influence", "pass a model with approximation=None")
+    model, weight = _fresh(estimator, "influence", X, y, sample_weight)
+    require_of_model(model, "influence", "kernel matrix")
     if point is None:
-        problem = model._prepare(X, y, sample_weight)
+        problem = model._prepare(X, y, weight)
         rows = np.arange(problem.n)
     else:
-        problem = _with_point(model, X, y, sample_weight, point)
+        problem = _with_point(model, X, y, weight, point)
         rows = np.arange(problem.n - 1)
     problem = problem.resolved
     order = check_order(order, problem.loss)
@@ -120,13 +123,20 @@ def influence(
     return values[0] if len(values) == 1 else np.stack(values, axis=-1)
 
 
+def _fresh(
+    estimator: Any, caller: str, X: Any, y: Any, sample_weight: Any
+) -> tuple[KernelEstimator, Any]:
+    """A fresh model with the parameters that are given, and the weights of the rows."""
+    given = Given.of(estimator, caller, X, y, sample_weight)
+    check_accepted(given.model, caller)
+    return clone(given.model), given.sample_weight
+
+
 def _with_point(model: KernelEstimator, X: Any, y: Any, sample_weight: Any, point: Any) -> Problem:
     """The problem with one more row, of weight zero: it is in K, but does not change the fit."""
-    if model.spec().precomputed:
-        raise ValueError(
-            "point=(x, y) needs the kernel of a new row and itself, which a precomputed kernel "
-            "does not have; add the row to X, y and sample_weight, and take its influence"
-        )
+    require_of_model(
+        model, "point=(x, y)", "rows", advice="add the row to X, y and sample_weight, with weight"
+    )
     if not isinstance(point, tuple) or len(point) != 2:
         raise ValueError(f"point must be a pair (x, y) of a row and its target, got {point!r}")
     rows = model._validate_X(X, ensure_min_samples=2)
@@ -167,7 +177,7 @@ def _of_target(operator: Operator, order: int, K_at: Array, k: Array, added: boo
     rows = np.array([n - 1]) if added else np.arange(n)
     k = k[rows]
     if added:
-        # the row that was added has no weight, but the mass moves to it
+        # the added row has no weight, but the mass moves to it
         operator.g[rows] = operator.loss.gradient(operator.y[rows], operator.u[rows])
         operator.d[rows] = operator.loss.curvature(operator.y[rows], operator.u[rows])
     of_total = operator.problem.scaling == "total"
@@ -189,7 +199,7 @@ def _of_target(operator: Operator, order: int, K_at: Array, k: Array, added: boo
 
 
 def asymptotic_variance(
-    estimator: Any, X: Any, y: Any, at: Any = None, sample_weight: Any = None
+    estimator: Any, X: Any, y: Any, *, at: Any = None, sample_weight: Any = None
 ) -> Array:
     """The asymptotic variance of each prediction: the mean square of its influence function.
 
@@ -221,8 +231,9 @@ def asymptotic_variance(
     >>> np.round(asymptotic_variance(KernelRegressor(lam=1e9), X, y, at=[[0.5]]), 6)
     array([4.666667])
     """
-    squares = influence(estimator, X, y, at=at, sample_weight=sample_weight) ** 2
-    s = check_weights(sample_weight, np.empty((len(squares), 1)))
+    weight = Given.of(estimator, "asymptotic_variance", X, y, sample_weight).sample_weight
+    squares = influence(estimator, X, y, at=at, sample_weight=weight) ** 2
+    s = check_weights(weight, np.empty((len(squares), 1)))
     return np.asarray(np.tensordot(s / s.sum(), squares, axes=1))
 
 
@@ -230,6 +241,7 @@ def cv_loo_stability(
     estimator: Any,
     X: Any,
     y: Any,
+    *,
     loss: str | Pointwise | None = None,
     order: int | None = None,
     sample_weight: Any = None,
@@ -250,7 +262,7 @@ def cv_loo_stability(
         Number of terms of the influence series (with its tail) that approximates leave-one-out;
         None leaves rows out exactly.
     sample_weight : array of shape (n,), default=None
-        Rows of weight zero are ignored.
+        Rows of weight zero are ignored. None takes that of a search.
 
     Examples
     --------
@@ -266,8 +278,8 @@ def cv_loo_stability(
     >>> cv_loo_stability(squared, X, y) > 5 * cv_loo_stability(robust, X, y)
     True
     """
-    model = clone(accepted_model(estimator, "cv_loo_stability"))
-    problem = positive(model._prepare(X, y, sample_weight))
+    model, weight = _fresh(estimator, "cv_loo_stability", X, y, sample_weight)
+    problem = positive(model._prepare(X, y, weight))
     if problem.n < 3:
         raise ValueError(
             f"cv_loo_stability leaves out one row at a time and needs at least three of positive "

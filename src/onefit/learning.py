@@ -29,8 +29,8 @@ from sklearn.utils import check_random_state
 
 from onefit import linalg
 from onefit._indexing import select_rows
+from onefit._result import DrawnResult
 from onefit._types import Array, Indices
-from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.heldout.refit import refit_fold
 from onefit.prefixes import MAX_COLUMNS, Order, PartFits, Prefixes, dense_problem, scores_by
@@ -46,12 +46,12 @@ __all__ = [
     "learning_curve",
 ]
 
-#: advice for windows of other losses
-OTHERWISE = "use heldout_predict with TimeSeriesSplit, for any loss"
+#: advice for windows of other models
+OTHERWISE = "use heldout_predict with TimeSeriesSplit"
 
 
 @dataclass(frozen=True)
-class LearningCurve:
+class LearningCurve(DrawnResult):
     """Scores by number of training rows; larger is better.
 
     Attributes
@@ -96,15 +96,6 @@ class LearningCurve:
         axis.set(xlabel="training rows", ylabel="score")
         axis.legend()
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the curve on new or given axes, and return them."""
-        if ax is None:
-            from matplotlib import pyplot
-
-            _, ax = pyplot.subplots(layout="constrained")
-        self.draw(ax)
-        return ax
-
 
 def learning_curve(
     estimator: Any,
@@ -112,11 +103,11 @@ def learning_curve(
     y: Any,
     *,
     train_sizes: Any = None,
-    cv: Any = 5,
-    groups: Any = None,
-    n_permutations: int = 1,
+    cv: Any = None,
     scoring: Any = None,
-    random_state: Any = None,
+    n_permutations: int = 1,
+    groups: Any = None,
+    random_state: Any = 0,
     verbose: int = 0,
 ) -> LearningCurve:
     """Scores of models trained on increasing numbers of rows, equal to refits.
@@ -129,13 +120,14 @@ def learning_curve(
     X, y : rows and targets
     train_sizes : array, default=ten equal steps
         Numbers of training rows, or shares of the smallest training part.
-    cv : int, splitter or iterable of splits, default=5
-    groups : array of shape (n,), default=None
-        For the splitter.
+    cv : int, splitter or iterable of splits, default=None
+        None means the splits of the search, or five folds.
+    scoring : str, callable or None, default=None
     n_permutations : int, default=1
         Random orders of each training part.
-    scoring : str, callable or None, default=None
-    random_state : int, RandomState or None, default=None
+    groups : array of shape (n,), default=None
+        For the splitter; None takes those of the search.
+    random_state : int, RandomState or None, default=0
         With one permutation, the scores are those of scikit-learn's ``learning_curve`` with
         ``shuffle=True`` and the same ``random_state``.
     verbose : int, default=0
@@ -153,9 +145,9 @@ def learning_curve(
     """
     if n_permutations < 1:
         raise ValueError(f"n_permutations must be at least 1, got {n_permutations!r}")
-    model, problem = dense_problem(estimator, X, y, "learning_curve", 2.5)
+    given, problem = dense_problem(estimator, X, y, "learning_curve", 2.5, groups=groups)
+    model, folds = given.model, given.splits(cv, X, y)
     score = _scorer(model, scoring, X, y, problem.Y)
-    folds = Folds.draw(cv, X, y, groups, classifier=is_classifier(model))
     sizes = _sizes(train_sizes, min(part.size for part in folds.train))
     random = check_random_state(random_state)
     parts = [(one, k) for one in range(n_permutations) for k in range(len(folds))]
@@ -282,7 +274,10 @@ def expanding_window(estimator: Any, X: Any, y: Any) -> ExpandingWindow:
     >>> expanding_window(model, X, np.sin(X[:, 0])).residuals.shape
     (49,)
     """
-    model, problem = dense_problem(estimator, X, y, "expanding_window", 2.0, OTHERWISE)
+    given, problem = dense_problem(
+        estimator, X, y, "expanding_window", 2.0, squared=True, advice=OTHERWISE
+    )
+    model = given.model
     if model.scaling != "total":
         raise ValueError(
             "expanding_window needs scaling='total': with scaling='mean' the ridge grows with the "
@@ -294,7 +289,7 @@ def expanding_window(estimator: Any, X: Any, y: Any) -> ExpandingWindow:
     return ExpandingWindow(*(one[:, 0] if one.shape[1] == 1 else one for one in pair))
 
 
-def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any) -> HeldOut:
+def heldout_windows(estimator: Any, X: Any, y: Any, *, cv: Any = None) -> HeldOut:
     """Held-out values of splits that train on all rows up to some row, without refits.
 
     Parameters
@@ -302,8 +297,9 @@ def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any) -> HeldOut:
     estimator : KernelRegressor or KernelClassifier with the squared loss, or a fitted search
         With ``scaling="total"`` one factor serves all splits.
     X, y : rows and targets in the order of time
-    cv : splitter or iterable of splits
-        ``TimeSeriesSplit``, with or without a gap. Every training part must be the first m rows.
+    cv : splitter or iterable of splits, default=None
+        ``TimeSeriesSplit``, with or without a gap; None means the splits of the search. Every
+        training part must be the first m rows.
 
     Returns
     -------
@@ -316,11 +312,13 @@ def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any) -> HeldOut:
     >>> from sklearn.model_selection import TimeSeriesSplit
     >>> from onefit import KernelRegressor
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> heldout_windows(KernelRegressor(), X, y, TimeSeriesSplit(4)).by_fold[0].shape
+    >>> heldout_windows(KernelRegressor(), X, y, cv=TimeSeriesSplit(4)).by_fold[0].shape
     (88,)
     """
-    model, problem = dense_problem(estimator, X, y, "heldout_windows", 2.5, OTHERWISE)
-    folds = Folds.draw(cv, X, y, classifier=is_classifier(model))
+    given, problem = dense_problem(
+        estimator, X, y, "heldout_windows", 2.5, squared=True, advice=OTHERWISE
+    )
+    model, folds = given.model, given.splits(cv, X, y)
     for k, (train, test) in enumerate(folds):
         if not np.array_equal(np.sort(train), np.arange(train.size)) or test.min() < train.size:
             raise ValueError(

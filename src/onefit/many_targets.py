@@ -12,29 +12,31 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import is_classifier
+from sklearn.utils.parallel import delayed
 
 from onefit import plan
 from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout import METHODS
-from onefit.heldout.leave_out_formula import LeaveOut
-from onefit.heldout.splits import Splits
 from onefit.heldout.squared import factored
-from onefit.heldout.ties import rounded_decisions
 from onefit.kernels import Geometry
 from onefit.linalg import is_elsewhere, matmul
 from onefit.problem import Problem
-from onefit.progress import counted
+from onefit.progress import in_parallel
 from onefit.scoring import Metric, Truth
 from onefit.scoring.aggregate import aggregate
 from onefit.search.grid import CandidateModel, Job
 from onefit.search.in_memory import RowsInMemory
 from onefit.search.inputs import choosing_metric, resolve_scorers
 from onefit.spec.coding import class_codes
+from onefit.spec.needs import require_of_model
 
 __all__ = ["ScoredCandidates"]
+
+CALLER = "permutation_test"
+#: advice for what it does not support
+OTHERWISE = "use scikit-learn's permutation_test_score with the search inside"
 
 #: memory of the held-out values of a block of targets and the arrays computed from them
 MAX_BLOCK_BYTES = 2**28
@@ -112,9 +114,9 @@ class ScoredCandidates:
         size = 1 + max(i for job in self.jobs for one in job.models for i in one.indices)
         found = np.full((size, len(orders)), np.nan)
         calls = (delayed(self._of_kernel)(Y, orders, job) for job in self.jobs)
-        outcomes = Parallel(n_jobs=self.n_jobs, return_as="generator")(calls)
-        for _ in counted(self.jobs, self.verbose, lambda job: job.kernel):
-            for indices, scores in next(outcomes):
+        named = (self.jobs, self.n_jobs, self.verbose, lambda job: job.kernel)
+        for _, scored in in_parallel(calls, *named):
+            for indices, scores in scored:
                 found[list(indices)] = scores
         lost = np.isnan(found)
         if lost.all(axis=0).any():
@@ -143,39 +145,21 @@ class ScoredCandidates:
 
     def _of_block(self, K: Any, job: Job, one: CandidateModel, Y: Array) -> Array:
         """Scores of some permutations, (L, b)."""
-        problem = _problem(one, K, job, Y)
-        splits, lams = Splits.sort(problem, self.folds), np.array(one.lams)
-        if splits.by_refit.size:
-            raise ValueError(
-                f"split {splits.by_refit[0]} trains on less than half of the rows, or tests rows "
-                "that it trains on, which permutation_test does not support; use other splits"
-            )
-        removed = tuple(rows.size for rows in splits.removed)
+        problem, lams = _problem(one, K, job, Y), np.array(one.lams)
+        removed = tuple(rows.size for rows in self.folds.removed)
         work = plan.Workload(problem.n, lams.size, removed, targets=problem.Y.shape[1])
         estimates = [plan.estimate(work, name) for name in ("block", "eigen")]
         chosen = min(estimates, key=lambda estimate: estimate.seconds)
         plan.check_memory(work, chosen)
         prepared = METHODS[chosen.method]().prepare(problem, self.folds)
-        assert isinstance(prepared, LeaveOut)
         columns = lams.size * problem.Y.shape[1]
         parts = np.array_split(lams, min(lams.size, self._blocks(columns)))
-        return np.concatenate([self._score(prepared, splits, part, Y) for part in parts])
+        return np.concatenate([self._score(prepared.predict(part).values, Y) for part in parts])
 
-    def _score(self, prepared: LeaveOut, splits: Splits, lams: Array, Y: Array) -> Array:
-        """Scores at some lams, NaN where the numerics fail."""
-        B, _, q = Y.shape
-        values = np.empty((lams.size, self.folds.rows.size, B, q))
-        for weight, members in splits.groups:
-            found = prepared.formula(lams * weight, [splits.removed[k] for k in members])
-            for k, residuals in zip(members, found.residuals, strict=True):
-                test = self.folds.test[k]
-                missed = residuals[:, np.searchsorted(splits.removed[k], test)]
-                values[:, self.folds.place(k)] = missed.reshape(lams.size, test.size, B, q)
-            values[[bool(reason) for reason in found.reasons]] = np.nan
+    def _score(self, values: Array, Y: Array) -> Array:
+        """Scores (L, B) of values at some lams, NaN where the numerics fail."""
         tested = Y[:, self.folds.rows].astype(np.float64)
-        u = tested - values.transpose(0, 2, 1, 3)
-        if is_classifier(self.model):
-            u = rounded_decisions(u)
+        u = values.reshape(*values.shape[:2], *Y.shape[::2]).transpose(0, 2, 1, 3)
         by_split = self._measure(u, tested, self.truth)
         pooled = by_split[..., 0] if self.how == "pooled" else None
         scores = aggregate(self.how, by_split, np.diff(self.folds.offsets), pooled)
@@ -260,20 +244,8 @@ def _check_classes(model: Any, Y: Array, orders: Indices, removed: Sequence[Indi
 
 
 def _check_model(one: CandidateModel, elsewhere: bool) -> None:
-    """Refuse what is not linear in the targets, or not computed here."""
-    spec = one.spec
-    in_pairs = getattr(spec.coding, "in_pairs", False)
-    refused = {
-        f"loss={one.estimator.loss!r}, with which held-out values are not linear in the targets "
-        "(loss='squared' is supported)": not spec.quadratic and not in_pairs,
-        "multi_class='ovo', whose pairs of classes have other rows for every permutation": in_pairs,
-        "class_weight, since weights would be permuted with the classes": spec.coding.class_weight,
-        f"approximation={one.estimator.approximation!r}": spec.approximation is not None,
-        "rows on a device": elsewhere,
-    }
-    for what, given in refused.items():
-        if given:
-            raise ValueError(
-                f"permutation_test does not support {what}; use scikit-learn's "
-                "permutation_test_score with the search inside"
-            )
+    """Refuse what is not linear in the targets, depends on them, or is not computed here."""
+    needs = ("kernel matrix", "column per class", "squared loss", "equal weights")
+    require_of_model(one.estimator, CALLER, *needs, advice=OTHERWISE)
+    if elsewhere:
+        raise ValueError(f"{CALLER} needs X in host memory, got rows on a device; {OTHERWISE}")

@@ -36,8 +36,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy, deepcopy
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -45,6 +46,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state, indexable
 
 from onefit._indexing import n_rows, select_rows, split_rows
+from onefit._result import DrawnResult
 from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.kernels import number_type
@@ -56,8 +58,9 @@ from onefit.search_cv import KernelSearchCV
 __all__ = ["PermutationTest", "permutation_test"]
 
 
-class PermutationTest(NamedTuple):
-    """Result of :func:`permutation_test`, as of scikit-learn's ``permutation_test_score``.
+@dataclass(frozen=True)
+class PermutationTest(DrawnResult):
+    """The numbers of scikit-learn's ``permutation_test_score``.
 
     Attributes
     ----------
@@ -68,7 +71,7 @@ class PermutationTest(NamedTuple):
     """
 
     score: float
-    permutation_scores: Array
+    permutation_scores: Array = field(repr=False)
     pvalue: float
 
     @property
@@ -134,8 +137,7 @@ def permutation_test(
     >>> folds = KFold(5, shuffle=True, random_state=0)
     >>> model = KernelClassifier("squared")
     >>> search = KernelSearchCV(model, {"lam": [1e-3, 1e-1]}, cv=folds)
-    >>> score, permutation_scores, pvalue = permutation_test(search, X, y, n_permutations=99)
-    >>> round(pvalue, 2)
+    >>> round(permutation_test(search, X, y, n_permutations=99).pvalue, 2)
     0.01
     """
     if n_permutations < 1:

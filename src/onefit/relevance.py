@@ -16,14 +16,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import indexable
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import check_is_fitted
 
 from onefit._indexing import select_rows
+from onefit._result import DrawnResult
 from onefit._types import Array
+from onefit.estimators.accepted import Given
 from onefit.kernels import Gaussian, named_kernel
+from onefit.progress import in_parallel
 
 __all__ = ["Relevance", "relevance"]
 
@@ -32,7 +35,7 @@ MAX_LISTED_COLUMNS = 10
 
 
 @dataclass(frozen=True)
-class Relevance:
+class Relevance(DrawnResult):
     """Shares of the columns, summing to one.
 
     Attributes
@@ -73,15 +76,29 @@ class Relevance:
         left = len(self.names) - MAX_LISTED_COLUMNS
         return "\n".join(lines + ([f"and {left} more columns"] if left > 0 else []))
 
-    def plot(self) -> Any:
-        """Draw it as bars with the range over the parts; returns matplotlib's axes."""
-        from onefit.report.figures import plot_relevance
+    @property
+    def sentence(self) -> str:
+        """The result in words."""
+        best = self.order[0]
+        return f"the most relevant column is {self.names[best]}, with {self.values[best]:.0%}"
 
-        return plot_relevance(self)
+    def draw(self, axis: Any) -> None:
+        """Draw the first columns as bars, with the range over the parts."""
+        from onefit.report.figures import MAX_PLOTTED_COLUMNS, draw_relevance
+
+        draw_relevance(axis, self, self.order[:MAX_PLOTTED_COLUMNS])
 
 
 def relevance(
-    search: Any, X: Any, y: Any, *, cv: Any = 5, n_jobs: int | None = None, **fit_params: Any
+    search: Any,
+    X: Any,
+    y: Any,
+    *,
+    cv: Any = 5,
+    sample_weight: Any = None,
+    groups: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
 ) -> Relevance:
     """The relevance of every column, and its range when parts of the rows are left out.
 
@@ -91,12 +108,15 @@ def relevance(
         With ``gamma=Interval(..., per_feature=True)``, fitted to X and y.
     X, y : rows and targets
     cv : int, splitter or iterable, default=5
-        The parts: the search is repeated on the training rows of each split. Its own ``cv`` must
-        be a number or a splitter, as a list of splits knows all rows only.
+        The parts, of whole groups where there are any: the search is repeated on the training rows
+        of each split. Its own ``cv`` must be a number or a splitter, as a list of splits knows all
+        rows only.
+    sample_weight, groups : arrays of shape (n,), default=None
+        For the fits; None takes those of the search.
     n_jobs : int, default=None
         Searches side by side.
-    **fit_params
-        For the fits: ``sample_weight``, ``groups``.
+    verbose : int, default=0
+        1 prints a line after each part.
 
     Returns
     -------
@@ -117,17 +137,21 @@ def relevance(
     (1, True)
     """
     check_is_fitted(search, "best_params_")
+    given = Given.of(search, "relevance", X, y, sample_weight, groups)
     X, y = indexable(X, y)
     units = _units(search, X)
     values = _shares(search, units)
+    if given.groups is not None and isinstance(cv, int):
+        cv = GroupKFold(cv)
     splitter = check_cv(cv, y, classifier=is_classifier(search.estimator))
-    groups = fit_params.get("groups")
-    parts = [train for train, _ in splitter.split(X, y, groups)]
-    found = Parallel(n_jobs=n_jobs)(
-        delayed(_part)(clone(search), units, X, y, rows, fit_params) for rows in parts
-    )
+    parts = [train for train, _ in splitter.split(X, y, given.groups)]
+    known = {"sample_weight": given.sample_weight, "groups": given.groups}
+    params = {name: one for name, one in known.items() if one is not None}
+    calls = [delayed(_part)(clone(search), units, X, y, rows, params) for rows in parts]
+    outcomes = in_parallel(calls, range(len(parts)), n_jobs, verbose, "without part {}".format)
+    found = np.array([shares for _, shares in outcomes])
     names = [str(name) for name in getattr(X, "columns", range(units.size))]
-    return Relevance(names, values, np.array(found))
+    return Relevance(names, values, found)
 
 
 def _part(search: Any, units: Array, X: Any, y: Any, rows: Array, params: dict[str, Any]) -> Array:

@@ -350,7 +350,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         Parameters
         ----------
         X, y, sample_weight
-            What the search was fitted to.
+            What the search was fitted to; no ``sample_weight`` takes that of the search.
 
         Returns
         -------

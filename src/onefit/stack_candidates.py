@@ -13,22 +13,21 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from onefit._describe import describe
 from onefit._types import Array
 from onefit._validation import check_weights
-from onefit.estimators import KernelRegressor
 from onefit.estimators._base import KernelEstimator
-from onefit.estimators.accepted import check_exact_kernel
+from onefit.estimators.accepted import Given
 from onefit.folds import Folds
 from onefit.kernels import is_objects, number_type
 from onefit.linalg import is_elsewhere
-from onefit.quantiles import levels_of
 from onefit.search.grid import CandidateModel, Job, candidate_models, jobs
 from onefit.search.preprocess import kernel_estimator
 from onefit.search_cv import KernelSearchCV
+from onefit.spec.needs import require_of_model
 
 __all__ = ["SearchCandidates", "without"]
 
@@ -58,14 +57,15 @@ class SearchCandidates:
     kernels: Array = field(repr=False)
 
     @classmethod
-    def of(cls, search: Any, X: Any, y: Any, params: dict[str, Any]) -> SearchCandidates:
+    def of(cls, search: Any, X: Any, y: Any, sample_weight: Any) -> SearchCandidates:
         """The candidates of a fitted search; refuses those that cannot be averaged."""
         _check_search(search)
+        given = Given.of(search, "stacking", X, y, sample_weight)
+        known = {"sample_weight": given.sample_weight, "groups": given.groups}
+        params = {name: one for name, one in known.items() if one is not None}
         if is_elsewhere(X):
             raise ValueError("stacking computes on the host; pass X as a NumPy array")
         held = search.heldout(0)
-        if not np.array_equal(np.ravel(np.asarray(held.targets)), np.ravel(np.asarray(y))):
-            raise ValueError("y differs from the targets that the search was fitted to; pass those")
         held.known_weight(params.get("sample_weight", np.ones(held.folds.n)))
         if isinstance(search.estimator, KernelEstimator) and not _same_rows(search, X):
             raise ValueError("X differs from the rows that the search was fitted to; pass those")
@@ -242,14 +242,4 @@ def _check_search(search: Any) -> None:
 
 
 def _check_member(estimator: Any) -> None:
-    check_exact_kernel(estimator, "stacking", "take approximation=None")
-    if isinstance(estimator, KernelRegressor) and levels_of(estimator):
-        raise ValueError(
-            f"stacking averages estimates of one value, not quantiles or expectiles: take loss="
-            f"{estimator.loss!r} out of the search"
-        )
-    if is_classifier(estimator) and estimator.multi_class != "ovr":
-        raise ValueError(
-            "stacking averages decision values of classes, and those of multi_class='ovo' are of "
-            "pairs; use multi_class='ovr'"
-        )
+    require_of_model(estimator, "stacking", "kernel matrix", "no level", "column per class")

@@ -43,12 +43,14 @@ from onefit._types import Array
 
 __all__ = ["stack_weights"]
 
+#: bounds the time, which grows as the square of their number
 MAX_CANDIDATES = 400
+# the next constants: benchmarks/stack_constants.py changes each of them alone
 MAX_PER_KERNEL = 2
 BAGS = 15
 MAX_STEPS = 25
 MIN_WEIGHT = 0.02
-#: of Huber's weights, in scales of the residuals
+#: of Huber's weights, in scales of the residuals (benchmarks/stack_constants.py)
 HUBER_SCALES = 2.0
 #: from the median of the absolute values to the standard deviation of a normal distribution
 MEDIAN_TO_DEVIATION = 1.4826

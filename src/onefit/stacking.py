@@ -53,7 +53,6 @@ from sklearn.base import is_classifier
 from onefit._types import Array
 from onefit._validation import check_choice, check_weights
 from onefit.estimators.stacked import StackedClassifier, StackedRegressor
-from onefit.heldout import HeldOut
 from onefit.scoring.aggregate import aggregate
 from onefit.search.inputs import FitInputs, choosing_metric, resolve_scorers, route
 from onefit.search.preprocess import is_wrapped
@@ -80,10 +79,11 @@ class Stack:
     heldout_predictions : array of shape (n,) or (n, q)
         Of the stack with its weights, which were learned from these rows.
     crossfit_predictions, crossfit_error : array of shape (n,) or (n, q); float
-        Every row predicted with weights from the other folds, and the root mean squared error.
+        Every row predicted with weights from the other folds, and the root mean squared error; with
+        the loss "log", whose decision values are log-odds, the mean log loss.
     best_error : float
-        Root mean squared error of the held-out predictions of the best candidate: the smallest of
-        all candidates, thus optimistic.
+        That of the held-out predictions of the best candidate: the smallest of all candidates, thus
+        optimistic.
     nested_predictions, nested_error : array and float, or None
         Of nested cross-validation.
     """
@@ -110,8 +110,8 @@ def stack(
     further: Any = (),
     loss: str = "squared",
     nested: bool = False,
-    random_state: int = 0,
     sample_weight: Any = None,
+    random_state: int = 0,
 ) -> Any:
     """Average the candidates of a fitted search.
 
@@ -131,10 +131,10 @@ def stack(
         Loss that the weights minimise. With "huber", rows with large residuals have less weight.
     nested : bool, default=False
         Whether to compute the nested error, which takes a few times as long as the search.
+    sample_weight : array of shape (n,), default=None
+        None takes that of the search.
     random_state : int, default=0
         For the bootstrap samples from which the weights are learned.
-    sample_weight : array of shape (n,), default=None
-        That of the search, and by default the same.
 
     Returns
     -------
@@ -161,13 +161,11 @@ def stack(
             "the winner that a stack replaces is a kernel estimator, and this search is over a "
             "pipeline; pass a search over a kernel estimator, and this one in further"
         )
-    groups = getattr(search, "groups_", None)
-    if sample_weight is None and isinstance(getattr(search, "heldout_", None), HeldOut):
-        sample_weight = search.heldout_.sample_weight
-    given = {"sample_weight": sample_weight, "groups": groups}
-    params = {name: one for name, one in given.items() if one is not None}
-    members = [SearchCandidates.of(one, X, y, params) for one in (search, *further)]
-    rows = _Rows.of(members, X, y, sample_weight, loss, random_state)
+    members = [SearchCandidates.of(one, X, y, sample_weight) for one in (search, *further)]
+    weight = members[0].params.get("sample_weight", np.ones(members[0].folds.n))
+    for one in members[1:]:
+        one.search.heldout(0).known_weight(weight)
+    rows = _Rows.of(members, y, loss, random_state)
     found = rows.learn(members, nested)
     bounds = np.sum(
         [one.errors(w[one.indices]) for one, w in zip(members, found.weights, strict=True)], axis=0
@@ -178,7 +176,7 @@ def stack(
         if w.any()
         for model in one.fit(w[one.indices])
     ]
-    return _with_stack(search, X, y, params, found, fitted, bounds)
+    return _with_stack(search, X, y, members[0].params, found, fitted, bounds)
 
 
 @dataclass(frozen=True)
@@ -195,15 +193,7 @@ class _Rows:
     random_state: int
 
     @classmethod
-    def of(
-        cls,
-        members: list[SearchCandidates],
-        X: Any,
-        y: Any,
-        weight: Any,
-        loss: str,
-        random_state: int,
-    ) -> _Rows:
+    def of(cls, members: list[SearchCandidates], y: Any, loss: str, random_state: int) -> _Rows:
         folds = members[0].folds
         for one in members[1:]:
             if len(one.folds) != len(folds) or any(
@@ -212,6 +202,7 @@ class _Rows:
                 raise ValueError("the further searches have other splits; pass those of the first")
         best = members[0].search.best_estimator_
         Y = best._with_params()._code_targets(y, np.float64)
+        weight = members[0].params.get("sample_weight")
         s = best.spec().coding.weights(Y, check_weights(weight, np.empty((len(Y), 1))))
         offsets = np.cumsum([0, *(one.kernels.max() + 1 for one in members)])
         kernels = [one.kernels + start for one, start in zip(members, offsets, strict=False)]
@@ -268,6 +259,10 @@ class _Rows:
         return found
 
     def _error(self, predicted: Array) -> float:
+        """Root mean squared error; of log-odds the mean log loss."""
+        if self.log is not None:
+            losses = self.log.value(self.Y, predicted).mean(axis=1)
+            return float(self.s @ losses / self.s.sum())
         squares = ((predicted - self.Y) ** 2).mean(axis=1)
         return float(np.sqrt(self.s @ squares / self.s.sum()))
 

@@ -24,8 +24,9 @@ Both cost n^2 m operations. Under mean scaling Lambda changes as well, which cha
 has no such formula. But P then still corrects a solution: x + P (y - M x) has the error of x
 multiplied by I - P M, whose eigenvalues lie between 0 and 1 - c / c0 for P = (K + diag(c0))^-1: the
 share of the rows that changed since P was computed. Each correction costs n^2. Corrections also
-remove the rounding errors of P after many updates. Where they shrink too slowly, P is recomputed
-at the present Lambda. The first update does that too, since a fit keeps no inverse.
+remove the rounding errors of P after many updates. Where they shrink too slowly, or where there is
+no P yet, a Cholesky factor at the present Lambda solves the system, as in a fit; the next update,
+if there is one, makes the inverse of it, which takes twice the operations of the factor.
 
 **The certificate** depends on the smallest eigenvalue of K, which rounding may have made negative.
 A fit measures it by a factor of K. An update with a positive semidefinite kernel uses the bound
@@ -48,7 +49,9 @@ with its rows, and cannot be fitted to one class.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -65,6 +68,7 @@ from onefit.columns.solve import from_coefficients
 from onefit.kernels import Geometry
 from onefit.problem import Problem, Solution
 from onefit.spec.coding import encode_labels
+from onefit.spec.needs import require_of_model
 
 __all__ = ["UpdatesRows", "held_rows"]
 
@@ -72,7 +76,7 @@ __all__ = ["UpdatesRows", "held_rows"]
 UPDATE_MATRICES = 3
 #: residual of the linear system, relative to its right-hand side, at which corrections end
 RELATIVE_RESIDUAL = 1e-12
-#: share of a residual that a correction may leave; with more, the inverse is recomputed
+#: share of a residual that a correction may leave; with more, a new factor takes less time
 MAX_RESIDUAL_RATIO = 0.1
 
 
@@ -119,7 +123,7 @@ class UpdatesRows:
         B = self.kernel_.matrix(Geometry(self.X_fit_, X))
         C = self.kernel_.matrix(Geometry(X, keep=False))
         problem = _changed(old, _grown(old.K.matrix, B, C), Y, s)
-        inverse, start = state.inverse, np.zeros_like(Y)
+        inverse, start = state.inverse(), np.zeros_like(Y)
         start[: old.n] = state.a
         if inverse is not None and (s > 0).all():
             c = problem.ridge(float(self.lam)) / s[old.n :]
@@ -167,7 +171,9 @@ class UpdatesRows:
         _check_memory(self, old.Y[keep], old.s[keep])
         K = linalg.submatrix(old.K.matrix, keep, keep)
         problem = _changed(old, K, old.Y[keep], old.s[keep])
-        inverse = None if state.inverse is None else _without(state.inverse, keep, gone)
+        inverse = state.inverse()
+        if inverse is not None:
+            inverse = _without(inverse, keep, gone)
         _update(self, self.X_fit_[keep], codes, problem, inverse, state.a[keep], old)
         return self
 
@@ -180,15 +186,25 @@ class _State:
     ----------
     problem : Problem
         Of the present rows, with the widths of the loss of the first fit.
-    inverse : (n, n) array or None
-        (K + diag(c))^-1 for the c of some update.
+    known : (n, n) array or None
+        (K + diag(c))^-1 for the c of some update, or its Cholesky factor.
+    factored : bool
+        Whether it is the factor.
     coef : array
         ``dual_coef_`` of the model that this belongs to; another one means another fit.
     """
 
     problem: Problem
-    inverse: Array | None = field(repr=False)
+    known: Array | None = field(repr=False)
+    factored: bool
     coef: Array = field(repr=False)
+
+    def inverse(self) -> Array | None:
+        """(K + diag(c))^-1; None if it is not known."""
+        if self.factored and self.known is not None:
+            lower, self.known, self.factored = self.known, None, False
+            self.known = linalg.inverse_from_factor(lower)
+        return self.known
 
     @property
     def a(self) -> Array:
@@ -200,14 +216,7 @@ class _State:
         """The state of a model, made from its rows where there is none."""
         check_is_fitted(model)
         name = type(model).__name__
-        if model.approximation is not None or model.spec().precomputed:
-            what = "kernel='precomputed'"
-            if model.approximation is not None:
-                what = f"approximation={model.approximation!r}"
-            raise ValueError(
-                f"add_rows and remove_rows need the training rows, which a {name} with {what} does "
-                "not hold; fit one with a named kernel and approximation=None"
-            )
+        require_of_model(model, "a model whose rows are changed", "kernel matrix", "rows")
         if linalg.is_elsewhere(model.X_fit_):
             raise ValueError("the training rows are on a device; fit the model to NumPy arrays")
         if len(getattr(model, "_s_fit", ())) != model.X_fit_.shape[0]:
@@ -222,7 +231,7 @@ class _State:
             K = model.kernel_.matrix(Geometry(model.X_fit_, keep=False))
             problem = model.spec().coded_problem(K, Y, s, definite=model.kernel_.definite)
             problem = problem.with_loss(model._loss_fit)
-            state = _STATES[model] = cls(problem.resolved, None, model.dual_coef_)
+            state = _STATES[model] = cls(problem.resolved, None, False, model.dual_coef_)
         return state
 
 
@@ -245,11 +254,9 @@ def _update(
 ) -> None:  # fmt: skip
     """Solve from coefficients of the old problem, certify, and set the fitted attributes."""
     lam = float(model.lam)
-    found = None
+    found, known, factored = None, None, False
     if problem.quadratic and problem.K.dtype == np.float64 and (problem.s > 0).all():
-        found, inverse = _least_squares(problem, lam, inverse)
-    else:
-        inverse = None
+        found, known, factored = _least_squares(problem, lam, inverse)
     try:
         if found is None:
             a, b = a * (old.ridge(lam) / problem.ridge(lam)), np.atleast_1d(model.intercept_)
@@ -267,39 +274,43 @@ def _update(
         model._codes = codes
         counts = np.bincount(codes[model.support_], minlength=len(model.classes_))
         model.n_support_ = counts.astype(np.int32)
-    _STATES[model] = _State(problem, inverse, model.dual_coef_)
+    _STATES[model] = _State(problem, known, factored, model.dual_coef_)
 
 
 def _least_squares(
     problem: Problem, lam: float, inverse: Array | None
-) -> tuple[Solution | None, Array | None]:
-    """The solution of the squared loss and its inverse, recomputed if necessary."""
-    K, c = problem.K.matrix, problem.ridge(lam) / problem.s
+) -> tuple[Solution | None, Array | None, bool]:
+    """The solution of the squared loss, the inverse or factor that gave it, and which that is."""
+    K, c, known = problem.K.matrix, problem.ridge(lam) / problem.s, inverse
     right = np.hstack([problem.Y, np.ones((problem.n, int(problem.fit_intercept)))])
-    solved = None if inverse is None else _corrected(K, c, inverse, right)
+    solved = None if inverse is None else _corrected(K, c, partial(linalg.matmul, inverse), right)
+    factored = solved is None
     if solved is None:
         try:
-            inverse = linalg.inverse_spd(np.array(K + np.diag(c), order="F"))
+            known = linalg.cholesky(np.array(K + np.diag(c), order="F"), overwrite=True)
         except linalg.LinAlgError:  # K is singular beyond rounding, as the general solver allows
-            return None, None
-        solved = _corrected(K, c, inverse, right)
+            return None, None, False
+        solved = _corrected(K, c, partial(linalg.solve_cholesky, known), right)
         if solved is None:
-            return None, None
+            return None, None, False
     a, b = solved, np.zeros(problem.Y.shape[1])
     if problem.fit_intercept:
         a, one = solved[:, :-1], solved[:, -1]
         b = a.sum(axis=0) / one.sum()
         a = a - np.outer(one, b)
-    return from_coefficients(problem, lam, a, b, steps=1), inverse
+    return from_coefficients(problem, lam, a, b, steps=1), known, factored
 
 
-def _corrected(K: Array, c: Array, P: Array, right: Array) -> Array | None:
-    """Solve (K + diag(c)) x = right by corrections with P; None where they shrink too slowly."""
+def _corrected(K: Array, c: Array, solve: Callable[[Array], Array], right: Array) -> Array | None:
+    """Solve (K + diag(c)) x = right by corrections with the inverse of a matrix near it.
+
+    None where corrections shrink too slowly.
+    """
     unit = np.abs(right).max(axis=0)
     unit[unit == 0.0] = 1.0
     x, residual, last = np.zeros_like(right), right, 1.0
     while True:
-        change = linalg.matmul(P, residual)
+        change = solve(residual)
         x += change
         residual = residual - linalg.matmul(K, change) - c[:, None] * change
         size = float((np.abs(residual) / unit).max())

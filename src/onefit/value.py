@@ -25,10 +25,11 @@ two for single rows and equal folds.
 training rows, what a row adds to the score of the rows before it. One Cholesky factor per order
 solves all leading parts, and the predictions of all of them are cumulative sums
 (:mod:`onefit.prefixes.factor`): n^3 / 3 operations for n models. The orders are independent, so
-that their standard deviation gives a standard error. The values of all rows of a training part add
-up to the score of its model minus that of no rows, whose prediction is the mean of the targets (0
-without an intercept). ``max_rows`` truncates each order: rows after that number add 0, which is
-nearly true where the score no longer changes.
+that their standard deviation gives a standard error. (What a row adds is skewed, most of all where
+it comes first: with few orders, fewer values than usual are within two standard errors.) The values
+of all rows of a training part add up to the score of its model minus that of no rows, whose
+prediction is the mean of the targets (0 without an intercept). ``max_rows`` truncates each order:
+rows after that number add 0, which is nearly true where the score no longer changes.
 
 All subsets have the ridge of the whole training part. Under ``scaling="mean"`` it is lam times the
 number of its rows; a ridge that grew with the subset would need a factor for each.
@@ -49,6 +50,7 @@ from sklearn.metrics import check_scoring, mean_squared_error
 from sklearn.utils import check_random_state, gen_batches
 
 from onefit import linalg
+from onefit._result import DrawnResult
 from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout.ties import rounded_decisions
@@ -62,8 +64,6 @@ from onefit.spec.coding import class_codes
 
 __all__ = ["RowValues", "removal_values", "shapley_values"]
 
-#: advice for other losses
-SQUARED_LOSS_ONLY = "pass a model with loss='squared'"
 #: held-out values kept at a time, in numbers
 MAX_ELEMENTS = 2**24
 #: the score of ``scoring=None``, also of the decision values of a classifier
@@ -71,7 +71,7 @@ SQUARED_ERROR = ROW_METRICS[mean_squared_error]
 
 
 @dataclass(frozen=True)
-class RowValues:
+class RowValues(DrawnResult):
     """Values of units: the increase of the score by each; negative for harmful units.
 
     Attributes
@@ -95,6 +95,25 @@ class RowValues:
         """The units in increasing order of their values."""
         return np.asarray(self.units[np.argsort(self.values, kind="stable")])
 
+    @property
+    def sentence(self) -> str:
+        """The result in words."""
+        lower, least = int((self.values < 0.0).sum()), float(np.nanmin(self.values))
+        return (
+            f"the score {self.score:.4g} would be higher without {lower:,} of "
+            f"{self.values.size:,} units; unit {self.worst[0]} has the least value, {least:.3g}"
+        )
+
+    def draw(self, axis: Any) -> None:
+        """Draw the values in increasing order, with their standard errors."""
+        order = np.argsort(self.values, kind="stable")
+        axis.errorbar(
+            np.arange(order.size), self.values[order], self.standard_errors[order], fmt=".",
+            ecolor="0.7",
+        )  # fmt: skip
+        axis.axhline(0.0, color="0.5", lw=1)
+        axis.set(xlabel="units by value", ylabel="increase of the score")
+
 
 def removal_values(
     estimator: Any,
@@ -102,9 +121,9 @@ def removal_values(
     y: Any,
     *,
     cv: Any = None,
-    groups: Any = None,
-    units: Any = None,
     scoring: Any = None,
+    units: Any = None,
+    groups: Any = None,
     verbose: int = 0,
 ) -> RowValues:
     """Decrease of the cross-validated score when a row or a unit is removed from the data.
@@ -117,13 +136,13 @@ def removal_values(
     cv : int, splitter or iterable of splits, default=None
         None means the splits of the search, or five folds. The score is the mean over the splits
         that have test rows left.
-    groups : array of shape (n,), default=None
-        For the splitter.
-    units : array of shape (n,), default=None
-        Labels of rows that are removed together; None removes each row by itself.
     scoring : str, callable or None, default=None
         None is minus the mean squared error of held-out values; a
         :class:`onefit.scoring.Metric` sets another one.
+    units : array of shape (n,), default=None
+        Labels of rows that are removed together; None removes each row by itself.
+    groups : array of shape (n,), default=None
+        For the splitter; None takes those of the search.
     verbose : int, default=0
         1 prints a line after each split.
 
@@ -142,8 +161,10 @@ def removal_values(
     >>> int(found.worst[0])
     20
     """
-    model, problem = dense_problem(estimator, X, y, "removal_values", 3.0, SQUARED_LOSS_ONLY)
-    folds = _folds(estimator, model, cv, X, y, groups)
+    given, problem = dense_problem(
+        estimator, X, y, "removal_values", 3.0, groups=groups, squared=True
+    )
+    model, folds = given.model, given.splits(cv, X, y)
     score = _scorer(model, scoring)
     labels, member = _units(units, problem.n)
     everything = [
@@ -183,13 +204,13 @@ def shapley_values(
     y: Any,
     *,
     cv: Any = None,
-    groups: Any = None,
-    units: Any = None,
     scoring: Any = None,
+    units: Any = None,
     n_permutations: int = 100,
     min_rows: int = 0,
     max_rows: int | None = None,
-    random_state: Any = None,
+    groups: Any = None,
+    random_state: Any = 0,
     verbose: int = 0,
 ) -> RowValues:
     """Shapley values of training rows or units for the cross-validated score.
@@ -199,14 +220,14 @@ def shapley_values(
 
     Parameters
     ----------
-    estimator, X, y, cv, groups, units, scoring : as of :func:`removal_values`
+    estimator, X, y, cv, scoring, units, groups : as of :func:`removal_values`
     n_permutations : int, default=100
         Random orders of each training part.
     min_rows : int, default=0
         Number of rows at the beginning of an order that are not counted.
     max_rows : int, default=None
         Number of rows after which an order ends; later rows add 0. None uses all rows.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None, default=0
     verbose : int, default=0
         1 prints a line after each order of a split.
 
@@ -234,8 +255,10 @@ def shapley_values(
             f"min_rows={min_rows!r} must be at least 0, and max_rows={max_rows!r} larger than that "
             "or None"
         )
-    model, problem = dense_problem(estimator, X, y, "shapley_values", 2.0, SQUARED_LOSS_ONLY)
-    folds = _folds(estimator, model, cv, X, y, groups)
+    given, problem = dense_problem(
+        estimator, X, y, "shapley_values", 2.0, groups=groups, squared=True
+    )
+    model, folds = given.model, given.splits(cv, X, y)
     score, random = _scorer(model, scoring), check_random_state(random_state)
     labels, member = _units(units, problem.n)
     found, whole, trained = np.zeros((n_permutations, labels.size)), [], np.zeros(labels.size)
@@ -340,13 +363,6 @@ def _ridges(problem: Problem, lam: float, folds: Folds, sets: list[Indices], mod
             left = float((counts - gone).sum())
             found[k, u] = lam if problem.scaling == "total" else lam * left
     return found
-
-
-def _folds(estimator: Any, model: Any, cv: Any, X: Any, y: Any, groups: Any) -> Folds:
-    """The given splits, those of a search, or five folds."""
-    if cv is None:
-        cv = getattr(estimator, "folds_", 5)
-    return Folds.draw(cv, X, y, groups, classifier=is_classifier(model))
 
 
 def _units(units: Any, n: int) -> tuple[Array, Indices]:

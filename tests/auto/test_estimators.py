@@ -96,7 +96,7 @@ def test_intervals_are_those_of_the_search(fitted):
     Z = fitted.pipeline_.named_steps["prepare"].transform(TABLE)
     found, plain = fitted.predict_interval(TABLE[:5]), predict_interval(fitted.search_, Z, Y, Z[:5])
     np.testing.assert_allclose(found.lower, plain.lower)
-    with pytest.raises(TypeError, match="use its method"):
+    with pytest.raises(TypeError, match="use its own methods"):
         predict_interval(fitted, Z, Y, Z[:5])
 
 

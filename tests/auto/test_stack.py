@@ -255,14 +255,14 @@ def test_intervals_are_those_of_rows_with_weight(data):
     search = KernelSearchCV(KernelRegressor(), GRID, cv=KFold(3, shuffle=True, random_state=0))
     found = stack(search.fit(X, y, sample_weight=s), X, y, sample_weight=s)
     held = found.heldout_.predictions
-    band = predict_interval(found, X, y, X, 0.2, sample_weight=s)
+    band = predict_interval(found, X, y, X, alpha=0.2, sample_weight=s)
     residuals = np.sort(np.abs(held - y)[30:])
     half = residuals[int(np.ceil(0.8 * 61)) - 1]
     assert band.upper - found.predict(X) == pytest.approx(np.full(90, half))
-    with pytest.raises(ValueError, match="was fitted to 90 rows, but X_train has 60"):
-        predict_interval(found.best_estimator_, X[30:], y[30:], X, 0.2)
+    with pytest.raises(ValueError, match="the stack was fitted to 90 rows, but X has 60"):
+        predict_interval(found.best_estimator_, X[30:], y[30:], X, alpha=0.2)
     with pytest.raises(ValueError, match="held-out residuals alone, got width='local'"):
-        predict_interval(found, X, y, X, 0.2, width="local")
+        predict_interval(found, X, y, X, alpha=0.2, width="local")
 
 
 def test_classifier_with_probabilities():

@@ -102,3 +102,15 @@ def test_pipelines_are_refused():
     search = KernelSearchCV(model, {"kernelregressor__lam": LAMS}).fit(X, Y)
     with pytest.raises(TypeError, match="does not take a Pipeline"):
         search.fit_per_target(X, Y)
+
+
+def test_weights_and_targets_are_those_of_the_search():
+    random = np.random.default_rng(0)
+    X, weight = random.normal(size=(40, 2)), random.integers(1, 5, size=40).astype(float)
+    Y = np.column_stack([np.sin(X[:, 0]), X[:, 1]]) + 0.5 * random.normal(size=(40, 2))
+    search = KernelSearchCV(KernelRegressor(), {"lam": [1e-3, 1e-1]}, cv=4)
+    search.fit(X, Y, sample_weight=weight)
+    found, given = search.fit_per_target(X, Y), search.fit_per_target(X, Y, weight)
+    np.testing.assert_array_equal(found.estimator.predict(X), given.estimator.predict(X))
+    with pytest.raises(ValueError, match="y differs from the targets"):
+        search.fit_per_target(X, Y + 1.0)

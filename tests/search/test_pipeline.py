@@ -196,7 +196,7 @@ def test_calibration_and_nested_cross_validation():
     calibrated = search.calibrate()
     assert calibrated.predict_proba(X).shape == (N, 2)
     assert search.tune_threshold().predict(X).shape == (N,)
-    found = nested_cv(search, X, two, cv=3, repeats=1)
+    found = nested_cv(search, X, two, cv=3, n_repeats=1)
     assert 0.0 <= found.outside_error <= 1.0
 
 

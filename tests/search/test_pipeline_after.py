@@ -75,7 +75,7 @@ def test_interval_is_that_of_refits():
 
 def test_interval_with_weights_leaves_out_rows_of_weight_zero():
     model = regressor(lam=1e-2)
-    found = predict_interval(model, X, Y, NEW, 0.2, cv=CV, sample_weight=WEIGHTS)
+    found = predict_interval(model, X, Y, NEW, alpha=0.2, cv=CV, sample_weight=WEIGHTS)
     kept = np.flatnonzero(WEIGHTS)
     folds = [(np.intersect1d(a, kept), np.intersect1d(b, kept)) for a, b in CV.split(X)]
     lower, upper = cv_plus(model, folds, 0.2, WEIGHTS)
@@ -84,9 +84,11 @@ def test_interval_with_weights_leaves_out_rows_of_weight_zero():
 
 
 def test_progress_of_intervals_is_a_line_for_each_split(capsys):
-    predict_interval(regressor(lam=1e-2), X, Y, NEW, 0.2, cv=3, verbose=1)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines == ["[1/3] split 0", "[2/3] split 1", "[3/3] split 2"]
+    predict_interval(regressor(lam=1e-2), X, Y, NEW, alpha=0.2, cv=3, verbose=1)
+    lines = [line.split(",") for line in capsys.readouterr().out.splitlines()]
+    assert [line[0] for line in lines] == ["[1/3] split 0", "[2/3] split 1", "[3/3] split 2"]
+    assert [line[1:] == [] for line in lines] == [False, False, True]
+    assert lines[0][1].endswith(" left")
 
 
 def test_interval_takes_groups_and_time_of_the_search():
@@ -117,7 +119,7 @@ def test_interval_of_quantiles_targets_and_transformed_targets():
 
 
 def test_jackknife():
-    found = predict_interval(regressor(), X[:30], Y[:30], NEW, 0.2, method="jackknife+")
+    found = predict_interval(regressor(), X[:30], Y[:30], NEW, alpha=0.2, method="jackknife+")
     folds = KFold(30).split(X[:30])
     lower, _ = cv_plus(regressor(), folds, 0.2)
     np.testing.assert_allclose(found.lower, lower, atol=1e-8)
@@ -173,7 +175,7 @@ def test_nested_cross_validation_is_that_of_gridsearch():
     grid = {"kernelregressor__lam": [1e-3, 1e-2], "selectkbest__k": [1, 2]}
     options = {"cv": 3, "scoring": "neg_mean_squared_error"}
     searches = (one(regressor(), grid, **options) for one in (KernelSearchCV, GridSearchCV))
-    ours, theirs = (nested_cv(one, X, Y, cv=3, repeats=1) for one in searches)
+    ours, theirs = (nested_cv(one, X, Y, cv=3, n_repeats=1) for one in searches)
     assert ours.error == pytest.approx(theirs.error)
     assert ours.standard_error == pytest.approx(theirs.standard_error)
 

@@ -156,7 +156,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         data, rows = self._planned.data, self._checked_X(X)
         if not self._planned.in_folds:
             rows = self._steps["prepare"].transform(rows)
-        return predict_interval(self.search_, data.X, data.y, rows, alpha, **data.params)
+        return predict_interval(self.search_, data.X, data.y, rows, alpha=alpha, **data.params)
 
     def _may_be_robust(self, y: Array) -> bool:
         return not (self.loss or self.scoring or self.param_grid) and y.ndim == 1

@@ -150,7 +150,7 @@ class Model:
         X = model.X_fit_ if self.learned is None else training["X"]
         return predict_interval(
             model if self.learned is None else self.pipeline[1:], X, training["y"],
-            self.preparer.encode(rows), alpha, cv=self.folds,
+            self.preparer.encode(rows), alpha=alpha, cv=self.folds,
             sample_weight=training["sample_weight"], groups=training["groups"],
         )  # fmt: skip
 

@@ -29,6 +29,7 @@ __all__ = [
     "eigh_tridiagonal",
     "fortran",
     "gram",
+    "inverse_from_factor",
     "inverse_spd",
     "matmul",
     "mirrored",
@@ -159,8 +160,12 @@ def triangular_inverse(lower: Array, overwrite: bool = False) -> Array:
 
 def inverse_spd(a: Array) -> Array:
     """The inverse of a positive definite matrix, both triangles; overwrites ``a``."""
-    factor = cholesky(a, overwrite=True)
-    inverse, _ = lapack_routine("potri", factor)(factor, lower=1, overwrite_c=True)
+    return inverse_from_factor(cholesky(a, overwrite=True))
+
+
+def inverse_from_factor(lower: Array) -> Array:
+    """(L L')^-1, both triangles; overwrites ``lower``."""
+    inverse, _ = lapack_routine("potri", lower)(lower, lower=1, overwrite_c=True)
     return mirrored(np.asarray(inverse))
 
 

@@ -29,7 +29,6 @@ __all__ = [
     "draw_relevance",
     "draw_reliability",
     "draw_surface",
-    "plot_relevance",
     "plot_search",
 ]
 
@@ -39,7 +38,7 @@ COLOURS = {INK: "ink", GRID: "grid", BLUE: "blue", ORANGE: "orange", RED: "red"}
 CURVES = (BLUE, "#12a150", "#a855f7", RED, "#0e9aa7", "#b58900")
 #: rows drawn in a scatter
 MAX_POINTS = 1500
-#: columns drawn by plot_relevance
+#: columns drawn by ``Relevance.plot``
 MAX_PLOTTED_COLUMNS = 30
 #: labels on the axes of a heat map, and cells whose counts are written
 MAX_TICKS, MAX_COUNTED_CLASSES = 10, 12
@@ -210,25 +209,6 @@ def plot_search(search: Any) -> Array:
     for draw, axis in zip(drawn, found, strict=True):
         draw(axis, facts, family)
     return found
-
-
-def plot_relevance(found: Any) -> Any:
-    """Draw the relevance of columns as bars, with their range over parts of the rows.
-
-    Parameters
-    ----------
-    found : Relevance
-
-    Returns
-    -------
-    matplotlib axes
-    """
-    from matplotlib import pyplot
-
-    top = found.order[:MAX_PLOTTED_COLUMNS]
-    _, axis = pyplot.subplots(figsize=(6.0, 1.0 + 0.25 * top.size), layout="constrained")
-    draw_relevance(axis, found, top)
-    return axis
 
 
 def _limits(facts: Facts, shown: Array) -> tuple[float, float, str]:

@@ -16,14 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from onefit._types import Array
 from onefit.config import get_config
-from onefit.estimators.accepted import check_accepted, check_exact_kernel
-from onefit.estimators.device import HostData, model_to_host
+from onefit.estimators.accepted import check_accepted
+from onefit.estimators.device import HostData, model_to_host, to_host
 from onefit.heldout import HeldOut
 from onefit.losses.base import loss_of
 from onefit.scoring import ROW_METRICS, Metric, Truth
 from onefit.scoring.aggregate import aggregate
 from onefit.search.grid import candidate_models
 from onefit.search.scorers import fast_metric
+from onefit.spec.needs import require_of_model
 
 __all__ = ["PerTarget", "fit_per_target"]
 
@@ -65,7 +66,14 @@ def fit_per_target(search: Any, X: Any, y: Any, sample_weight: Any) -> PerTarget
     scores, lams, params = found[int(np.argmax([scores.mean() for scores, *_ in found]))]
     params = {name: value for name, value in params.items() if name != "lam"}
     model = clone(search.estimator).set_params(**clone(params, safe=False))
-    check_exact_kernel(model, "fit_per_target", "search the targets one by one")
+    require_of_model(
+        model, "fit_per_target", "kernel matrix", advice="search the targets one by one"
+    )
+    known = search.heldout(0)
+    if not np.array_equal(np.asarray(known.targets), np.asarray(to_host(y, None, "y"))):
+        raise ValueError("y differs from the targets that the search was fitted to; pass those")
+    if sample_weight is None:
+        sample_weight = known.sample_weight
     host = HostData.of(get_config()["device"], X, y, {"sample_weight": sample_weight})
     X, y = indexable(host.X, host.y)
     held = search.heldout(0)

@@ -112,6 +112,11 @@ class LabelCoding:
         return self.multi_class == "ovo" and len(self.classes) > 2
 
     @property
+    def may_be_in_pairs(self) -> bool:
+        """The same, or that it depends on the classes, which are not known yet."""
+        return self.in_pairs or (self.multi_class == "ovo" and not len(self.classes))
+
+    @property
     def columns_are_targets(self) -> bool:
         """Whether decision values have the columns of Y."""
         return not self.in_pairs

@@ -27,14 +27,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn import metrics
 from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier
 
 from onefit._indexing import n_rows
 from onefit._types import Array
 from onefit.folds import Folds
 from onefit.quantiles import levels_of, neg_pinball_loss
-from onefit.scoring import ROW_METRICS, Metric
+from onefit.scoring.known import KnownScorer
 from onefit.search.scorers import look_up
 
 #: from (n,) values and weights of rows, zero for those left out, to a number
@@ -42,34 +41,8 @@ Constant = Callable[[Array, Array], float]
 
 __all__ = ["Baseline", "baselines_of", "weighted_quantile"]
 
-#: scikit-learn's metrics beside ROW_METRICS -> the loss of a row whose best constant they have
-LOSSES_OF_METRICS: dict[Any, str] = {
-    **dict.fromkeys(
-        (
-            metrics.d2_tweedie_score,
-            metrics.explained_variance_score,
-            metrics.mean_gamma_deviance,
-            metrics.mean_poisson_deviance,
-            metrics.mean_tweedie_deviance,
-        ),
-        "squared",
-    ),
-    metrics.d2_absolute_error_score: "absolute",
-    metrics.median_absolute_error: "absolute",
-    metrics.mean_absolute_percentage_error: "relative",
-    metrics.mean_squared_log_error: "logarithmic",
-    metrics.root_mean_squared_log_error: "logarithmic",
-}
-OF_QUANTILES = (metrics.d2_pinball_score, metrics.mean_pinball_loss)
-OF_PROBABILITIES = (
-    metrics.brier_score_loss,
-    # from scikit-learn 1.8 on
-    getattr(metrics, "d2_brier_score", metrics.brier_score_loss),
-    metrics.d2_log_loss_score,
-    metrics.log_loss,
-)
-#: fixed-point steps of an expectile, which converges after a few
-MAX_EXPECTILE_STEPS = 100
+#: losses whose best constant are the shares of the classes
+PROPER_LOSSES = ("log", "brier")
 
 
 @dataclass(frozen=True)
@@ -173,9 +146,9 @@ def baselines_of(model: Any, scorer: Any, y: Any, s: Array, folds: Folds) -> lis
 
 
 def _of_classes(model: Any, scorer: Any, y: Any, s: Array, folds: Folds) -> list[Baseline]:
-    classes, func = model.classes_, getattr(scorer, "_score_func", None)
+    classes, known = model.classes_, KnownScorer.of(scorer)
     member = np.eye(len(classes))[np.searchsorted(classes, np.ravel(np.asarray(y)))]
-    proper = func in OF_PROBABILITIES
+    proper = known.metric.loss in PROPER_LOSSES
     shares = _repeated(lambda w: np.average(member, axis=0, weights=w), s, folds, proper)
 
     def baseline(name: str, leading: Array) -> Baseline:
@@ -183,16 +156,14 @@ def _of_classes(model: Any, scorer: Any, y: Any, s: Array, folds: Folds) -> list
         values = leading[:, 1:] - leading[:, :1] if len(classes) == 2 else leading
         return Baseline(name, _Shares(classes, shares, values), values)
 
-    own = hasattr(scorer, "_estimator")
-    response = "predict" if own else getattr(scorer, "_response_method", "predict")
-    if response != "predict":
+    if known.response != "predict":
         name = "the shares of the classes" if proper else "the same score for every row"
         return [baseline(name, shares)]
     found: list[Baseline] = []
     for label in np.argsort(-shares[0], kind="stable"):
         name = f"always {classes[label]!s}" if found else "always the most frequent class"
         found.append(baseline(name, np.tile(np.eye(len(classes))[label], (len(shares), 1))))
-    return found[:1] if own or func is metrics.accuracy_score else found
+    return found[:1] if known.own or known.metric.loss == "zero_one" else found
 
 
 def _repeated(estimate: Callable[[Array], Any], s: Array, folds: Folds, by_part: bool) -> Array:
@@ -209,21 +180,19 @@ def _repeated(estimate: Callable[[Array], Any], s: Array, folds: Folds, by_part:
 
 def _constants(model: Any, scorer: Any) -> tuple[str, list[Constant], bool]:
     """Name and constants of a regression, one for all columns or one each; whether by parts."""
-    func, levels = getattr(scorer, "_score_func", None), levels_of(model)
-    own = func is None and hasattr(scorer, "_estimator")
-    if own and len(levels) > 1 and model.spec().loss.name == "expectile":
+    known, levels = KnownScorer.of(scorer), levels_of(model)
+    several = known.own and len(levels) > 1
+    if several and model.spec().loss.name == "expectile":
         return "always the expectiles", [partial(_expectile, level=one) for one in levels], False
-    if scorer is neg_pinball_loss or (own and len(levels) > 1):
+    if scorer is neg_pinball_loss or several:
         return _named(levels), [partial(weighted_quantile, level=one) for one in levels], True
-    if func in OF_QUANTILES:
-        level = scorer._kwargs.get("alpha", 0.5)
+    if known.metric.loss == "pinball":
+        level = known.options.get("alpha", 0.5)
         return _named((level,)), [partial(weighted_quantile, level=level)], True
-    metric = scorer if isinstance(scorer, Metric) else ROW_METRICS.get(func)
-    loss = LOSSES_OF_METRICS.get(func, metric.loss if metric else "")
-    if loss in BEST_CONSTANTS:
-        name, constant = BEST_CONSTANTS[loss]
+    if known.metric.loss in BEST_CONSTANTS:
+        name, constant = BEST_CONSTANTS[known.metric.loss]
         return name, [constant], True
-    return "always the mean", [_mean], own
+    return "always the mean", [_mean], known.own
 
 
 def _named(levels: Sequence[float]) -> str:
@@ -246,11 +215,16 @@ def _relative_median(values: Array, s: Array) -> float:
 
 
 def _expectile(values: Array, s: Array, level: float) -> float:
-    """The mean with weights level above itself, 1 - level below."""
-    found = _mean(values, s)
-    for _ in range(MAX_EXPECTILE_STEPS):
-        found = _mean(values, s * np.where(values > found, level, 1.0 - level))
-    return found
+    """The mean with weights level above itself, 1 - level below.
+
+    With the k smallest values below it, it is a quotient of sums; the right k is the first whose
+    quotient does not exceed the next value.
+    """
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum([s[order], s[order] * values[order]], axis=1)
+    weight, total = (1.0 - level) * below + level * (below[:, -1:] - below)
+    means = total / weight
+    return float(means[np.append(means[:-1] <= values[order][1:], True).argmax()])
 
 
 #: loss of a row -> name and value of its best constant

@@ -254,13 +254,14 @@ def _headline(judged: _Judged, splits: Array, best: int, rivals: RowLosses | Non
     # Nadeau and Bengio's factor of the variance
     factor = 1.0 + tested.size / float(np.mean([part.size for part in held.folds.train]))
     one_mean = losses is not None and losses.metric.members is None
+    units = 1 + int(blocks_of(held.folds, judged.given.groups).max())
     interval = score_interval(
         range_of(judged.scorer, judged.model, classifier),
         score,
         left,
         optimism=optimism,
         factor=factor,
-        rows=float(tested.size) if one_mean else _rows_of(shares, tested.size),
+        units=float(units) if one_mean else _units_of(shares, units),
     )
     lead = (interval[0] - rival.score, interval[1] - rival.score)
     if ahead is not None:
@@ -319,11 +320,19 @@ def _shares(y: Any, rows: Array) -> dict[Any, float]:
     return {one: float(n / rows.size) for one, n in zip(classes.tolist(), counts, strict=True)}
 
 
-def _rows_of(shares: dict[Any, float], rows: int) -> float:
-    """Effective number of rows of a metric that weighs all classes alike: rare classes have few."""
+def _units_of(shares: dict[Any, float], units: int) -> float:
+    """Effective number of units of a metric that weighs all classes alike: rare classes have few.
+
+    Parameters
+    ----------
+    shares : dict
+        Of the classes; empty for a regression.
+    units : int
+        Number of rows, or of groups.
+    """
     if not shares:
-        return float(rows)
-    counts = rows * np.array(list(shares.values()))
+        return float(units)
+    counts = units * np.array(list(shares.values()))
     return float(counts.size**2 / np.sum(1.0 / counts))
 
 

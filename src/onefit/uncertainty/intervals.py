@@ -96,11 +96,12 @@ from onefit._indexing import n_rows
 from onefit._types import Array, Indices
 from onefit._validation import check_choice, check_weights
 from onefit.columns.fit import fit
-from onefit.estimators.accepted import best_estimator_of, check_accepted
+from onefit.estimators.accepted import Given, check_accepted
 from onefit.estimators.stacked import StackedRegressor
 from onefit.folds import Folds, leave_one_out
 from onefit.quantiles import levels_of
 from onefit.search.preprocess import is_wrapped, kernel_estimator
+from onefit.spec.needs import require_of_model
 from onefit.uncertainty.conformal import conformal_sets, hull
 from onefit.uncertainty.fold_models import (
     FoldPredictions,
@@ -167,16 +168,17 @@ class PredictionInterval:
 
 def predict_interval(
     estimator: Any,
-    X_train: Any,
-    y_train: Any,
+    X: Any,
+    y: Any,
     X_new: Any,
+    *,
     alpha: float = 0.1,
     method: str = "cv+",
+    width: str = "constant",
     cv: Any = None,
-    random_state: Any = 0,
     sample_weight: Any = None,
     groups: Any = None,
-    width: str = "constant",
+    random_state: Any = 0,
     verbose: int = 0,
 ) -> PredictionInterval:
     """Prediction intervals that contain new targets with probability about 1 - alpha.
@@ -189,34 +191,33 @@ def predict_interval(
     Parameters
     ----------
     estimator : KernelRegressor, a pipeline that ends in one, or a fitted search over either
-        Its parameters are used; it is not changed. A search must have been fitted to the rows of
-        X_train. Its ``best_estimator_`` stands for the parameters alone, without splits, groups and
-        weights.
-    X_train, y_train : training rows and targets
+        Its parameters are used; it is not changed. A search must have been fitted to X and y. Its
+        ``best_estimator_`` stands for the parameters alone, without splits, groups and weights.
+    X, y : training rows and targets
     X_new : array or sparse matrix of shape (m, d)
-        Where to predict (kernel values against X_train when the kernel is precomputed).
+        Where to predict (kernel values against X when the kernel is precomputed).
     alpha : float, default=0.1
         At least 1 / (n + 1), n the sum of the weights, or the number of groups.
     method : {"cv+", "jackknife+", "full"}, default="cv+"
         "jackknife+" leaves out one row, or one group, at a time. "full" makes full conformal sets,
         for the squared loss and independent rows: they hold new targets with probability at least
         1 - alpha, and may consist of several intervals (``sets``).
+    width : {"constant", "local"}, default="constant"
+        "local" makes intervals wider where training rows are sparse. An estimator with several
+        levels has widths of its own: its intervals begin below the curve of the lowest level and
+        end above that of the highest.
     cv : int, splitter or iterable of splits, default=None
         For "cv+" only: None takes the splits of a search, else 10 folds. An int draws shuffled
         folds, of groups if there are any. Splits that go forward in time have intervals of their
         own.
-    random_state : int, RandomState or None, default=0
-        For the shuffle.
     sample_weight : array of shape (n,), default=None
         Number of rows that each row stands for, in the fits and in the ranks of the held-out
         residuals; see the head of this module. Rows of weight zero are left out. None takes those
         of a search.
     groups : array of shape (n,), default=None
         The group of every row, if new rows come from new groups; None takes those of a search.
-    width : {"constant", "local"}, default="constant"
-        "local" makes intervals wider where training rows are sparse. An estimator with several
-        levels has widths of its own: its intervals begin below the curve of the lowest level and
-        end above that of the highest.
+    random_state : int, RandomState or None, default=0
+        For the shuffle.
     verbose : int, default=0
         1 prints a line after each refit of a pipeline.
 
@@ -234,25 +235,29 @@ def predict_interval(
     """
     check_choice("method", method, ("cv+", "jackknife+", "full"))
     check_choice("width", width, ("constant", "local"))
-    model = _model_of(estimator)
+    given = Given.of(estimator, "predict_interval", X, y, sample_weight, groups)
+    model = _fresh(given.model)
     _check_options(model, method, width, cv)
-    X_train, y_train = indexable(X_train, y_train)
-    n, local = n_rows(X_train), width == "local"
-    if sample_weight is None:
-        sample_weight = getattr(getattr(estimator, "heldout_", None), "sample_weight", None)
-    s = check_weights(sample_weight, np.empty((n, 1)))
-    weight = None if sample_weight is None else s
-    codes = _groups(estimator, groups, n)
+    X, y = indexable(X, y)
+    n, local = n_rows(X), width == "local"
+    s = check_weights(given.sample_weight, np.empty((n, 1)))
+    weight = None if given.sample_weight is None else s
+    codes = _groups(given, groups, n)
     if cv is None:
-        cv = _splits_of(estimator, method, n)
+        cv = _splits_of(given, method)
     if isinstance(model, StackedRegressor):
-        _check_same(model.heldout_folds(), n)
-        cv = model.heldout_folds() if cv is None else cv
+        known = model.heldout_folds()
+        if known.n != n:
+            raise ValueError(
+                f"the stack was fitted to {known.n} rows, but X has {n}; pass the rows of the "
+                "search"
+            )
+        cv = known if cv is None else cv
     if method == "full":
         _check_independent(cv, codes)
         folds = leave_one_out(n)
     else:
-        folds = choose_folds(method, cv, X_train, y_train, codes, random_state)
+        folds = choose_folds(method, cv, X, y, codes, random_state)
         if isinstance(model, StackedRegressor):
             _check_stack(model, folds)
     rows = np.flatnonzero(s)
@@ -263,22 +268,22 @@ def predict_interval(
     alpha = ranked.check(alpha)
     sets = None
     if method == "full":
-        full, lower, upper, sets = _full(model, X_train, y_train, weight, rows, X_new, alpha, local)
+        full, lower, upper, sets = _full(model, X, y, weight, rows, X_new, alpha, local)
     else:
-        given = (model, X_train, y_train, weight, rows, folds, X_new)
+        data = (model, X, y, weight, rows, folds, X_new)
         if is_wrapped(model):
-            found = of_pipeline(*given, verbose)
+            found = of_pipeline(*data, verbose)
         elif isinstance(model, StackedRegressor):
-            method, found = "cv", of_stack(model, X_train, y_train, rows, folds, X_new)
+            method, found = "cv", of_stack(model, X, y, rows, folds, X_new)
         else:
-            found = of_kernel(*given, local)
+            found = of_kernel(*data, local)
         if folds.is_forward:
             method, found = "forward", found.centred
         full, levels = found.full, len(levels_of(kernel_estimator(model))) > 1
         if levels:
             width, full = "quantiles", np.median(full, axis=1, keepdims=True)
         lower, upper = _ends(ranked, found, levels, alpha)
-    if np.ndim(y_train) == 1 or width == "quantiles":
+    if np.ndim(y) == 1 or width == "quantiles":
         full, lower, upper = full[:, 0], lower[:, 0], upper[:, 0]
         sets = None if sets is None else sets[0]
     unit, units = ranked.unit, ranked.units
@@ -322,22 +327,16 @@ def _full(
     return linalg.matmul(K_new, found.a) + found.b, lower, upper, sets
 
 
-def _model_of(estimator: Any) -> Any:
-    """A fresh regressor with the parameters of ``estimator``, or of the winner of a search."""
-    if hasattr(estimator, "pipeline_"):
-        raise TypeError(
-            f"predict_interval takes prepared rows, and {type(estimator).__name__} prepares them "
-            "itself; use its method predict_interval(X_new)"
-        )
-    estimator = best_estimator_of(estimator, "predict_interval")
-    if not is_wrapped(estimator):
-        check_accepted(estimator, "predict_interval")
-    if is_classifier(estimator):
+def _fresh(model: Any) -> Any:
+    """A fresh regressor with the parameters of ``model``; a stack itself."""
+    if not is_wrapped(model):
+        check_accepted(model, "predict_interval", stack=True)
+    if is_classifier(model):
         raise ValueError(
             "predict_interval is for regressors: classes have no intervals; use loss='log' and "
             "predict_proba"
         )
-    return estimator if isinstance(estimator, StackedRegressor) else clone(estimator)
+    return model if isinstance(model, StackedRegressor) else clone(model)
 
 
 def _check_options(model: Any, method: str, width: str, cv: Any) -> None:
@@ -361,21 +360,8 @@ def _check_options(model: Any, method: str, width: str, cv: Any) -> None:
             f"{what} needs one kernel matrix of all rows, and a {type(model).__name__} has "
             "one per split; use method='cv+' with width='constant'"
         )
-    if method == "full" and not model.spec().quadratic:
-        raise ValueError(
-            f"method='full' is for loss='squared', got loss={model.loss!r}: other residuals are "
-            "not affine in the new target; use method='cv+' or 'jackknife+'"
-        )
-    if len(levels_of(model)) > 1:
-        raise ValueError(
-            "width='local' is for one curve, and an estimator with several levels has widths of "
-            "its own; use width='constant'"
-        )
-    if model.spec().precomputed or model.approximation is not None:
-        raise ValueError(
-            f"{what} needs the kernel matrix and K(x, x) of new rows, which kernel='precomputed' "
-            "and approximations do not give; use method='cv+' with width='constant'"
-        )
+    needs = ["one curve", "kernel matrix", "rows", *["squared loss"] * (method == "full")]
+    require_of_model(model, what, *needs, advice="use method='cv+' with width='constant'")
 
 
 def _check_stack(model: StackedRegressor, folds: Folds) -> None:
@@ -397,34 +383,20 @@ def _check_independent(cv: Any, groups: Array | None) -> None:
         )
 
 
-def _groups(estimator: Any, groups: Any, n: int) -> Array | None:
+def _groups(given: Given, groups: Any, n: int) -> Array | None:
     """The groups of the rows: as given, else those that the splits of a search keep together."""
     if groups is not None:
         return group_codes(groups, n)
-    folds, groups = getattr(estimator, "folds_", None), getattr(estimator, "groups_", None)
-    if groups is None or folds is None:
+    if given.groups is None or given.folds is None:
         return None
-    _check_same(folds, n)
-    return whole_groups(folds, groups)
+    return whole_groups(given.folds, given.groups)
 
 
-def _splits_of(estimator: Any, method: str, n: int) -> Folds | None:
+def _splits_of(given: Given, method: str) -> Folds | None:
     """The splits of a search; None where there are none."""
-    folds: Folds | None = getattr(estimator, "folds_", None)
-    if folds is None:
-        return None
-    _check_same(folds, n)
-    if method == "jackknife+" and folds.is_forward:
+    if given.folds is not None and method == "jackknife+" and given.folds.is_forward:
         raise ValueError(
             "the splits of the search go forward in time, and method='jackknife+' leaves out past "
             "rows; use method='cv+'"
         )
-    return folds
-
-
-def _check_same(folds: Folds, n: int) -> None:
-    if folds.n != n:
-        raise ValueError(
-            f"the search was fitted to {folds.n} rows, but X_train has {n}: pass the rows of the "
-            "search, or its best_estimator_ with cv and groups"
-        )
+    return given.folds

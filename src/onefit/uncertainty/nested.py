@@ -12,7 +12,8 @@ error of a cross-validation estimate directly. Split the rows into K folds. For 
     E (mean e_in - mean e_out)^2  =  MSE of the inside estimate  +  variance of mean e_out,
 
 and averages over folds and repeated random splits of a = (mean e_in - mean e_out)^2 and
-b = var(e_out) / |fold| estimate the MSE as mean(a) - mean(b), for (K-1)/K of the rows. Then
+b = var(e_out) / |fold| estimate the MSE as mean(a) - mean(b), for (K-1)/K of the rows. (With groups
+b is the squared jackknife error of mean e_out over the groups of the fold.) Then
 
     standard error = sqrt((K-1)/K) sqrt(MSE), kept between the usual one and sqrt(K) times it,
     error          = mean e_in - (1 + (K-2)/K) (mean e_in - mean e_out).
@@ -22,6 +23,9 @@ the inside estimate has m = n (K-2)/K, the outside one m = n (K-1)/K, and 1 + (K
 is the factor that extrapolates their difference to m = n.
 
 **What is trained, and what that costs.** One repetition has K + K (K-1) / 2 training parts.
+
+Most of the time goes into searches, which share nothing: ``n_jobs`` makes them side by side, and
+``verbose=1`` prints the time that is left. Fewer repetitions make the width noisier, not wrong.
 
 - A search: the selection is repeated in each part, and the interval is for the error of "search
   and refit", the winner's. :class:`KernelSearchCV` scores its candidates there without refits, so
@@ -46,21 +50,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_random_state, indexable
-from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.parallel import delayed
+from sklearn.utils.validation import check_consistent_length, has_fit_parameter
 
 from onefit._indexing import n_rows, select_rows, split_rows
+from onefit._result import Result
 from onefit._types import Array
-from onefit._validation import suggest
 from onefit.criteria.pointwise import Pointwise
 from onefit.estimators._base import KernelEstimator
 from onefit.predict import heldout_predict
+from onefit.progress import in_parallel
+from onefit.scoring.row_losses import jackknife_error
 from onefit.search.preprocess import is_wrapped, metadata_of_fit
 from onefit.uncertainty.row_loss import RowLoss, pointwise_of
 
@@ -68,7 +74,7 @@ __all__ = ["NestedCV", "nested_cv"]
 
 
 @dataclass(frozen=True)
-class NestedCV:
+class NestedCV(Result):
     """An estimate of the error on new rows, and its interval.
 
     Attributes
@@ -99,29 +105,42 @@ class NestedCV:
     loss: str
     outside: list[Array] = field(repr=False)
 
+    @property
+    def sentence(self) -> str:
+        """The result in words."""
+        low, high = self.interval
+        return (
+            f"mean {self.loss} loss {self.error:.4g} on new rows, {1.0 - self.alpha:.0%} interval "
+            f"{low:.4g} to {high:.4g}, the choice of the model included"
+        )
+
 
 def nested_cv(
     search: Any,
     X: Any,
     y: Any,
+    *,
     cv: int = 5,
-    repeats: int = 10,
+    n_repeats: int = 10,
     alpha: float = 0.1,
     loss: str | Pointwise | None = None,
+    sample_weight: Any = None,
+    groups: Any = None,
     random_state: Any = 0,
     n_jobs: int | None = None,
-    **fit_params: Any,
+    verbose: int = 0,
 ) -> NestedCV:
     """Nested cross-validation: the error of a search's winner, with an interval of level 1 - alpha.
 
     Parameters
     ----------
-    search : KernelSearchCV, or any estimator with fit and predict
-        Cloned and fitted in every training part, so the selection is repeated.
+    search : KernelSearchCV, AutoKernelRegressor, or any estimator with fit and predict
+        Cloned and fitted in every training part, so the selection is repeated. It need not be
+        fitted.
     X, y : rows and targets
     cv : int, default=5
         K, at least 3; folds are drawn at random, stratified for a classifier.
-    repeats : int, default=10
+    n_repeats : int, default=10
         Random splits; the authors use many (200), the estimate of the width is noisy below.
     alpha : float, default=0.1
     loss : {"squared", "absolute", "zero_one"} or callable, default=None
@@ -129,12 +148,16 @@ def nested_cv(
         if this is not a mean over rows, such as "roc_auc". Of an estimator without ``scoring``,
         "zero_one" for classifiers, "squared" for regressors, and the pinball loss for several
         levels.
+    sample_weight : array of shape (n,), default=None
+        For the fits; losses count rows alike.
+    groups : array of shape (n,), default=None
+        Rows of a group stay on one side of every split, and are one unit of the standard error. A
+        search gets those of its part, for a ``cv`` with groups.
     random_state : int, RandomState or None, default=0
     n_jobs : int, default=None
         Training parts side by side, those of all repetitions.
-    **fit_params
-        ``sample_weight`` for the fits (losses count rows alike), and ``groups``, which stay on one
-        side of every split; a search gets those of its part too, for a ``cv`` with groups.
+    verbose : int, default=0
+        1 prints a line after each training part.
 
     Returns
     -------
@@ -146,33 +169,52 @@ def nested_cv(
     >>> from onefit import KernelRegressor, KernelSearchCV, nested_cv
     >>> X, y = make_friedman1(60, random_state=0)
     >>> search = KernelSearchCV(KernelRegressor(), {"gamma": [0.1, 1.0], "lam": [1e-5, 1e-3]})
-    >>> found = nested_cv(search, X, y, repeats=2)
+    >>> found = nested_cv(search, X, y, n_repeats=2)
     >>> bool(found.interval[0] < found.error < found.interval[1])
     True
     """
-    _check_numbers(cv, repeats, alpha)
+    _check_numbers(cv, n_repeats, alpha)
+    check_consistent_length(X, y, sample_weight, groups)
     X, y = indexable(X, y)
     value = pointwise_of(loss, search, y)
-    data = _Data(X, y, **_check_params(X, fit_params))
+    data = _Data(X, y, sample_weight, groups)
     _check_inner_splits(search)
-    seeds = check_random_state(random_state).randint(2**31 - 1, size=repeats)
+    seeds = check_random_state(random_state).randint(2**31 - 1, size=n_repeats)
     folds = [data.folds(cv, int(seed), search) for seed in seeds]
-    if min(test.size for one in folds for test in one) < 2:
+    if min(np.unique(data.units[test]).size for one in folds for test in one) < 2:
+        unit = "row" if groups is None else "group"
         raise ValueError(
-            f"cv={cv} gives a fold of a single row, whose losses have no variance; use fewer folds"
+            f"cv={cv} gives a fold of a single {unit}, whose losses have no variance; use fewer "
+            "folds"
         )
-    rounds = _losses(search, data, folds, value, n_jobs)
+    rounds = _losses(search, data, folds, value, n_jobs, verbose)
     return _summary(rounds, cv, alpha, value.name)
 
 
-def _summary(rounds: list[list[tuple[Array, Array]]], cv: int, alpha: float, loss: str) -> NestedCV:
-    """The formulas, from (e_in, e_out) of every fold of every repetition."""
-    a = np.mean([(np.mean(i) - np.mean(o)) ** 2 for r in rounds for i, o in r])
-    b = np.mean([np.var(o, ddof=1) / o.size for r in rounds for _, o in r])
-    inside = float(np.mean([np.mean(i) for r in rounds for i, _ in r]))
-    losses = [np.concatenate([o for _, o in r]) for r in rounds]
-    outside = float(np.mean([one.mean() for one in losses]))
-    naive = float(np.mean([one.std(ddof=1) / np.sqrt(one.size) for one in losses]))
+def mean_error(losses: Array, units: Array) -> float:
+    """The jackknife error of the mean over rows; for single rows the textbook one."""
+    block = np.unique(units, return_inverse=True)[1]
+    sums, sizes = np.bincount(block, losses), np.bincount(block)
+    return float(jackknife_error((sums.sum() - sums) / (losses.size - sizes)))
+
+
+class _FoldLosses(NamedTuple):
+    """e_in and e_out of a fold, and the unit of every row that it tests."""
+
+    inside: Array
+    outside: Array
+    units: Array
+
+
+def _summary(rounds: list[list[_FoldLosses]], cv: int, alpha: float, loss: str) -> NestedCV:
+    """The formulas, from the losses of every fold of every repetition."""
+    folds = [fold for one in rounds for fold in one]
+    whole = [_FoldLosses(*map(np.concatenate, zip(*one, strict=True))) for one in rounds]
+    a = np.mean([(fold.inside.mean() - fold.outside.mean()) ** 2 for fold in folds])
+    b = np.mean([mean_error(fold.outside, fold.units) ** 2 for fold in folds])
+    inside = float(np.mean([fold.inside.mean() for fold in folds]))
+    outside = float(np.mean([one.outside.mean() for one in whole]))
+    naive = float(np.mean([mean_error(one.outside, one.units) for one in whole]))
     width = np.sqrt((cv - 1) / cv * max(a - b, 0.0))
     standard_error = float(np.clip(width, naive, np.sqrt(cv) * naive))
     error = inside - (1.0 + (cv - 2) / cv) * (inside - outside)
@@ -186,7 +228,7 @@ def _summary(rounds: list[list[tuple[Array, Array]]], cv: int, alpha: float, los
         outside_error=outside,
         alpha=alpha,
         loss=loss,
-        outside=[np.array([o.mean() for _, o in r]) for r in rounds],
+        outside=[np.array([fold.outside.mean() for fold in one]) for one in rounds],
     )
 
 
@@ -198,6 +240,11 @@ class _Data:
     y: Any
     sample_weight: Any = None
     groups: Any = None
+
+    @property
+    def units(self) -> Array:
+        """What is drawn independently: the groups, or the rows."""
+        return np.arange(n_rows(self.X)) if self.groups is None else np.asarray(self.groups)
 
     def folds(self, K: int, seed: int, search: Any) -> list[Array]:
         """The test rows of one random split."""
@@ -215,24 +262,31 @@ class _Data:
     def fit_params(self, search: Any, train: Array) -> dict[str, Any]:
         """The parameters of a fit to a part of the rows."""
         params = {"sample_weight": self.sample_weight}
-        if hasattr(search, "error_score"):
+        if hasattr(search, "error_score") or has_fit_parameter(search, "groups"):
             params["groups"] = self.groups
         found = {name: select_rows(p, train) for name, p in params.items() if p is not None}
         return metadata_of_fit(search, found) if is_wrapped(search) else found
 
 
 def _losses(
-    search: Any, data: _Data, rounds: list[list[Array]], value: RowLoss, n_jobs: int | None
-) -> list[list[tuple[Array, Array]]]:
-    """(e_in, e_out) of every fold of every repetition."""
+    search: Any,
+    data: _Data,
+    rounds: list[list[Array]],
+    value: RowLoss,
+    n_jobs: int | None,
+    verbose: int,
+) -> list[list[_FoldLosses]]:
+    """The losses of every fold of every repetition."""
     K = len(rounds[0])
     names: list[tuple[int, ...]] = [*((k,) for k in range(K)), *combinations(range(K), 2)]
     parts = [[folds[k] for k in name] for folds in rounds for name in names]
     if isinstance(search, KernelEstimator):
         predicted = _from_one_fit(search, data, parts)
     else:
-        tasks = (delayed(_predicted)(search, data, part, value.response) for part in parts)
-        predicted = iter(Parallel(n_jobs=n_jobs)(tasks))
+        calls = (delayed(_predicted)(search, data, part, value.response) for part in parts)
+        named = [(r, name) for r in range(len(rounds)) for name in names]
+        outcomes = in_parallel(calls, named, n_jobs, verbose, _described)
+        predicted = iter([outcome for _, outcome in outcomes])
     found = []
     for folds in rounds:
         losses = {}  # of fold j by the model without j and k, which are one fold or two
@@ -242,8 +296,18 @@ def _losses(
                 each = np.asarray(each, dtype=float).reshape(folds[j].size, -1)
                 losses[j, k] = each.mean(axis=1)
         inside = [[losses[j, k] for j in range(K) if j != k] for k in range(K)]
-        found.append([(np.concatenate(one), losses[k, k]) for k, one in enumerate(inside)])
+        found.append(
+            [
+                _FoldLosses(np.concatenate(one), losses[k, k], data.units[folds[k]])
+                for k, one in enumerate(inside)
+            ]
+        )
     return found
+
+
+def _described(part: tuple[int, tuple[int, ...]]) -> str:
+    repetition, folds = part
+    return f"repetition {repetition + 1}, without fold {' and '.join(map(str, folds))}"
 
 
 def _predicted(search: Any, data: _Data, part: list[Array], response: str) -> list[Array]:
@@ -272,18 +336,6 @@ def _from_one_fit(
         yield np.split(found, np.cumsum([rows.size for rows in part])[:-1])
 
 
-def _check_params(X: Any, params: dict[str, Any]) -> dict[str, Any]:
-    for name, values in params.items():
-        if name not in ("sample_weight", "groups"):
-            raise TypeError(
-                f"nested_cv got an unexpected argument {name!r}"
-                f"{suggest(name, ('sample_weight', 'groups'))} It takes sample_weight and groups"
-            )
-        if values is not None:
-            check_consistent_length(X, values)
-    return params
-
-
 def _check_inner_splits(search: Any) -> None:
     """Refuse splits listed as rows, which are of the whole sample, not of its training parts."""
     cv = getattr(search, "cv", None)
@@ -294,13 +346,13 @@ def _check_inner_splits(search: Any) -> None:
         )
 
 
-def _check_numbers(cv: Any, repeats: Any, alpha: Any) -> None:
+def _check_numbers(cv: Any, n_repeats: Any, alpha: Any) -> None:
     if not isinstance(cv, (int, np.integer)) or cv < 3:
         raise ValueError(
             f"cv must be a whole number of at least 3 (two folds are left out at a time), "
             f"got {cv!r}"
         )
-    if not isinstance(repeats, (int, np.integer)) or repeats < 1:
-        raise ValueError(f"repeats must be a whole number of at least 1, got {repeats!r}")
+    if not isinstance(n_repeats, (int, np.integer)) or n_repeats < 1:
+        raise ValueError(f"n_repeats must be a whole number of at least 1, got {n_repeats!r}")
     if not isinstance(alpha, (float, int)) or not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha must lie between 0 and 1, got {alpha!r}; 0.1 asks for 90 %")

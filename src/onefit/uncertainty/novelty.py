@@ -29,10 +29,12 @@ from typing import Any
 
 import numpy as np
 
+from onefit._result import Result
 from onefit._types import Array, Indices
 from onefit.estimators.accepted import accepted_model
 from onefit.folds import Folds
 from onefit.kernels import Kernel
+from onefit.spec.needs import require_of_model
 from onefit.uncertainty.ranked import whole_groups
 
 __all__ = ["Novelty", "TrainingRows", "novelty"]
@@ -42,7 +44,7 @@ MAX_KERNEL_ELEMENTS = 2**24
 
 
 @dataclass(frozen=True)
-class Novelty:
+class Novelty(Result):
     """Distances of rows to the training rows.
 
     Attributes
@@ -76,6 +78,15 @@ class Novelty:
         """Bound on the expected number of far rows among rows like the training rows."""
         return self.distance.size / (self.units + 1.0)
 
+    @property
+    def sentence(self) -> str:
+        """The result in words."""
+        return (
+            f"{self.far.sum():,} of {self.distance.size:,} rows are further from the training rows "
+            f"than any of these from the others; {self.expected:.2g} at most are expected among "
+            "rows like them"
+        )
+
 
 def novelty(estimator: Any, X_new: Any) -> Novelty:
     """Find rows that are far from the training rows of an estimator.
@@ -96,12 +107,8 @@ def novelty(estimator: Any, X_new: Any) -> Novelty:
     >>> found.far
     array([False,  True])
     """
-    model = accepted_model(estimator, "novelty")
-    if model.spec().precomputed:
-        raise ValueError(
-            "novelty needs the rows themselves, and kernel='precomputed' has only their kernel "
-            "values; use a named kernel or a function as kernel"
-        )
+    model = accepted_model(estimator, "novelty", stack=True)
+    require_of_model(model, "novelty", "rows")
     folds, groups = getattr(estimator, "folds_", None), getattr(estimator, "groups_", None)
     known = TrainingRows.of(model, folds, groups)
     if known is None:
@@ -140,8 +147,9 @@ class TrainingRows:
         if known is None:
             return None
         n = int(known.shape[0])
-        if folds is not None and (folds.n != n or not all(folds.disjoint)):
-            folds = None  # landmarks are some of the rows
+        rows = model.approximation is None  # landmarks are some of them, in another order
+        if folds is not None and not (rows and folds.n == n and all(folds.disjoint)):
+            folds = None
         reference = np.asarray(model.support_) if support else None
         reach = _reach(model.kernel_, known, folds, reference)
         codes = None if groups is None or folds is None else whole_groups(folds, groups)

@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import metrics
 from sklearn.base import is_classifier
 from sklearn.metrics import get_scorer
 
 from onefit._validation import check_choice
 from onefit.criteria.pointwise import POINTWISE, Pointwise
 from onefit.quantiles import levels_of, neg_pinball_loss, pinball_losses
-from onefit.scoring import ROW_METRICS, Metric
+from onefit.scoring.known import KnownScorer
 from onefit.search.preprocess import kernel_estimator
 
 Array = NDArray[Any]
@@ -62,12 +61,6 @@ ROW_LOSSES: dict[str, RowLoss] = {
     "absolute": RowLoss("absolute", POINTWISE["absolute"]),
     "zero_one": RowLoss("zero_one", _wrong),
 }
-#: metrics that are the mean of one of them, or a function of this mean
-OF_METRICS = {
-    **{func: one.loss for func, one in ROW_METRICS.items() if one.loss},
-    metrics.d2_absolute_error_score: "absolute",
-    metrics.zero_one_loss: "zero_one",
-}
 
 
 def pointwise_of(loss: str | Pointwise | None, search: Any, y: Any) -> RowLoss:
@@ -85,7 +78,8 @@ def pointwise_of(loss: str | Pointwise | None, search: Any, y: Any) -> RowLoss:
     if loss is not None:
         return RowLoss(getattr(loss, "__name__", type(loss).__name__), loss)
     scoring = _scoring_of(search)
-    found = _of_scoring(get_scorer(scoring) if isinstance(scoring, str) else scoring, search, y)
+    scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+    found = _of_scorer(scorer, search, np.ravel(np.asarray(y)))
     if found is None:
         raise ValueError(
             f"scoring={scoring!r} of the search is not known to be a mean over rows, which "
@@ -104,35 +98,30 @@ def _scoring_of(search: Any) -> Any:
     return scoring.get(named) if isinstance(scoring, dict) else named
 
 
-def _of_scoring(scorer: Any, search: Any, y: Any) -> RowLoss | None:
-    model = kernel_estimator(getattr(search, "estimator", search))
-    levels = levels_of(model)
-    if scorer is None and len(levels) > 1 and model.spec().loss.name != "quantile":
+def _of_scorer(scorer: Any, search: Any, y: Array) -> RowLoss | None:
+    model, known = kernel_estimator(getattr(search, "estimator", search)), KnownScorer.of(scorer)
+    levels, classes = levels_of(model), is_classifier(search)
+    several = known.own and len(levels) > 1
+    if several and model.spec().loss.name != "quantile":
         loss = model.spec().loss
         return RowLoss(loss.name, lambda y, u: loss.value(y.reshape(-1, 1), u))
-    if scorer is neg_pinball_loss or (scorer is None and len(levels) > 1):
+    if scorer is neg_pinball_loss or several:
         return RowLoss("pinball", partial(pinball_losses, level=levels))
-    if scorer is None:
-        return ROW_LOSSES["zero_one" if is_classifier(search) else "squared"]
-    if isinstance(scorer, Metric) and scorer.loss:
-        return ROW_LOSSES[scorer.loss]
-    func, options = getattr(scorer, "_score_func", None), getattr(scorer, "_kwargs", {})
-    if func is metrics.mean_pinball_loss:
-        return RowLoss("pinball", partial(pinball_losses, level=options.get("alpha", 0.5)))
-    if set(options) - {"pos_label"}:
+    if known.own:
+        return ROW_LOSSES["zero_one" if classes else "squared"]
+    name, options = known.metric.loss, set(known.options) - {"pos_label"}
+    if not known.metric.of_mean or options - ({"alpha"} if name == "pinball" else set()):
         return None
-    if func in OF_METRICS:
-        return ROW_LOSSES[OF_METRICS[func]]
-    return _of_classes(func, np.ravel(np.asarray(y))) if is_classifier(search) else None
+    if name == "pinball":
+        level = known.options.get("alpha", 0.5)
+        return RowLoss("pinball", partial(pinball_losses, level=level))
+    return ROW_LOSSES.get(name) or (_of_classes(name, y) if classes else None)
 
 
-def _of_classes(func: Any, y: Array) -> RowLoss | None:
+def _of_classes(name: str, y: Array) -> RowLoss:
     classes, counts = np.unique(y, return_counts=True)
-    if func is metrics.balanced_accuracy_score:
+    if name == "balanced":
         weights = y.size / (classes.size * counts)
-        return RowLoss("balanced", partial(_balanced, classes=classes, weights=weights))
-    if func is metrics.log_loss:
-        return RowLoss("log", partial(_log, classes=classes), "predict_proba")
-    if func is metrics.brier_score_loss:
-        return RowLoss("brier", partial(_brier, classes=classes), "predict_proba")
-    return None
+        return RowLoss(name, partial(_balanced, classes=classes, weights=weights))
+    function = {"log": _log, "brier": _brier}[name]
+    return RowLoss(name, partial(function, classes=classes), "predict_proba")

@@ -7,8 +7,8 @@ minus quantile times standard error, is too short or too optimistic. Each has a 
 
 - **Scores are bounded, and skewed near their bounds.** A score with a best value t (0 for an error,
   1 for R^2) is transformed to -log(t - score). A score with a worst value too is a share of its
-  range, and has Wilson's interval, for the number of rows that would give its standard error: it
-  ends inside the range, and has positive length for a share of exactly 0 or 1.
+  range, and has Wilson's interval, for the number of rows, or groups, that would give its standard
+  error: it ends inside the range, and has positive length for a share of exactly 0 or 1.
 - **The winner's score is the best of many.** The *optimism* (:mod:`onefit.scoring.row_losses`) is
   subtracted from the middle.
 - **The optimism is an average** over the choices that other rows would have led to. For this winner
@@ -37,11 +37,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import t as student
-from sklearn import metrics
 
 from onefit._types import Array
 from onefit.quantiles import levels_of, neg_pinball_loss
-from onefit.scoring import ROW_METRICS, Metric
+from onefit.scoring.known import KnownScorer
 
 Range = tuple[float, float]
 
@@ -51,58 +50,15 @@ __all__ = ["COVERAGE_LEVEL", "range_of", "score_interval"]
 #: measures it)
 COVERAGE_LEVEL = 0.95
 
-#: worst and best value of metrics; other errors begin at 0, other scores are taken as unbounded
-RANGES: dict[Any, Range] = {
-    **{func: one.range for func, one in ROW_METRICS.items()},
-    **dict.fromkeys(
-        (
-            metrics.average_precision_score,
-            metrics.f1_score,
-            metrics.fbeta_score,
-            metrics.hamming_loss,
-            metrics.jaccard_score,
-            metrics.ndcg_score,
-            metrics.precision_score,
-            metrics.recall_score,
-            metrics.roc_auc_score,
-            metrics.top_k_accuracy_score,
-            metrics.zero_one_loss,
-        ),
-        (0.0, 1.0),
-    ),
-    **dict.fromkeys((metrics.matthews_corrcoef, metrics.cohen_kappa_score), (-1.0, 1.0)),
-    **dict.fromkeys(
-        (
-            metrics.d2_absolute_error_score,
-            # from scikit-learn 1.8 on
-            getattr(metrics, "d2_brier_score", metrics.d2_log_loss_score),
-            metrics.d2_log_loss_score,
-            metrics.d2_pinball_score,
-            metrics.d2_tweedie_score,
-            metrics.explained_variance_score,
-        ),
-        (-np.inf, 1.0),
-    ),
-    metrics.brier_score_loss: (0.0, 2.0),  # of more than two classes
-}
-
 
 def range_of(scorer: Any, model: Any, classifier: bool) -> Range:
     """The worst and the best possible score; infinite if unknown."""
-    func, negative = getattr(scorer, "_score_func", None), getattr(scorer, "_sign", 1) < 0
-    if func is None and hasattr(scorer, "_estimator"):  # the estimator's own score
-        if classifier:
-            return 0.0, 1.0
+    known = KnownScorer.of(scorer)
+    if known.own and classifier:
+        return 0.0, 1.0
+    if known.own:
         return -np.inf, 0.0 if len(levels_of(model)) > 1 else 1.0
-    if scorer is neg_pinball_loss:
-        return -np.inf, 0.0
-    if isinstance(scorer, Metric):
-        (low, high), negative = scorer.range, scorer.sign < 0
-    else:
-        low, high = RANGES.get(func, (0.0 if negative else -np.inf, np.inf))
-    if getattr(scorer, "_kwargs", {}).get("adjusted"):  # for chance, of balanced accuracy
-        low = -1.0
-    return (-high, -low) if negative else (low, high)
+    return (-np.inf, 0.0) if scorer is neg_pinball_loss else known.range
 
 
 class _Jackknife(NamedTuple):
@@ -132,7 +88,7 @@ def score_interval(
     *,
     optimism: float = 0.0,
     factor: float = 1.0,
-    rows: float = np.inf,
+    units: float = np.inf,
 ) -> tuple[float, float]:
     """The interval of level 0.95, for a score of which larger is better.
 
@@ -147,8 +103,8 @@ def score_interval(
     optimism : float, default=0.0
     factor : float, default=1.0
         Multiplies the variance.
-    rows : float
-        Number of rows of a share, for shares of 0 and 1.
+    units : float
+        Number of rows, or groups, of a share, for shares of 0 and 1.
 
     Examples
     --------
@@ -157,7 +113,7 @@ def score_interval(
     >>> low, high = score_interval((-np.inf, 0.0), -errors.mean(), left)
     >>> round(low, 3), round(high, 3)
     (-1.442, -0.976)
-    >>> low, high = score_interval((0.0, 1.0), 1.0, np.ones(100), rows=100)
+    >>> low, high = score_interval((0.0, 1.0), 1.0, np.ones(100), units=100)
     >>> round(low, 3), high
     (0.962, 1.0)
     """
@@ -167,7 +123,7 @@ def score_interval(
     worst, best = ends
     if np.isfinite(worst) and np.isfinite(best):
         wide = np.hypot(found.error * np.sqrt(factor), optimism)
-        return _share(ends, score, score - optimism, wide, left.size - 1, rows / factor)
+        return _share(ends, score, score - optimism, wide, left.size - 1, units / factor)
     if score < best < np.inf and (left < best).all():
 
         def scaled(value: Any) -> Any:
@@ -193,14 +149,14 @@ def _student(
 
 
 def _share(
-    ends: Range, score: float, middle: float, wide: float, freedom: int, rows: float
+    ends: Range, score: float, middle: float, wide: float, freedom: int, units: float
 ) -> tuple[float, float]:
     """Wilson's interval for a share of a range, for the number of rows that gives its error."""
     worst, best = ends
     span = best - worst
     share, middle, wide = (score - worst) / span, (middle - worst) / span, wide / span
     spread = share * (1.0 - share)
-    n = spread / wide**2 if spread > 0.0 and wide > 0.0 else rows
+    n = spread / wide**2 if spread > 0.0 and wide > 0.0 else units
     low, high = _wilson(min(max(middle, 0.0), 1.0), n, _quantile(freedom))
     return worst + span * low, worst + span * high
 
