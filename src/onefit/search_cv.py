@@ -273,7 +273,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             blocks = blocks_of(rows.attributes["folds_"], rows.attributes["groups_"])
             results.table[f"se_test_{metric}"] = rivals.errors(blocks)
         fitted: dict[str, Any] = rows.attributes | {
-            "cv_results_": results.table | rows.intervals(),
+            "cv_results_": results.table,
             "n_splits_": rows.sizes.size,
             "multimetric_": multimetric,
             "plan_": setup.choices,

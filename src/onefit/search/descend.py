@@ -80,7 +80,7 @@ def descend(
     """
     candidates, outcomes, jobs = list(setup.candidates), list(outcomes), list(setup.jobs)
     descents: list[Descent] = []
-    sample, values = run.task.sample, values_of(run.task, outcomes, len(candidates))
+    sample, values = run.task.sample, values_of(run.task.metric, outcomes, len(candidates))
 
     def follow(
         model: CandidateModel, ranges: dict[str, Any], start: dict[str, Any], usual: Any

@@ -78,10 +78,6 @@ class SearchRows(ABC):
         return ""
 
     @abstractmethod
-    def intervals(self) -> dict[str, Array]:
-        """Columns ``low_test_<metric>`` and ``high_test_<metric>`` of all candidates."""
-
-    @abstractmethod
     def held_out(self, index: int) -> HeldOut:
         """The held-out values of a candidate, with targets and weights."""
 

@@ -112,7 +112,7 @@ class RowsOnAllRows(PipelineRows):
         other = copy(self)
         other.setup = replace(setup, candidates=[setup.candidates[index]], jobs=[alone])
         other.outcomes = outcomes_of(self.task, [alone], found, np.nan)
-        (score,) = values_of(replace(self.task, metric=metric), other.outcomes, 1)
+        (score,) = values_of(metric, other.outcomes, 1)
         return float(score), other.held_out(0)
 
 

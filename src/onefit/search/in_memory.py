@@ -28,7 +28,6 @@ from onefit.search.criterion import get_criterion
 from onefit.search.descend import descend
 from onefit.search.evaluation import SearchRows
 from onefit.search.inputs import FitInputs, only_weight, route
-from onefit.search.intervals import interval_columns
 from onefit.search.outcome import Outcome, Task
 from onefit.search.race import left_out, racing, without_scores
 from onefit.search.resume import Runner, fingerprint
@@ -71,9 +70,6 @@ class HeldRows(SearchRows):
     @property
     def scoring(self) -> Scoring:
         return self.task.scoring
-
-    def intervals(self) -> dict[str, Array]:
-        return interval_columns(self.task, self.outcomes, len(self.setup.candidates))
 
     def held_out(self, index: int) -> HeldOut:
         outcome = next(one for one in self.outcomes if index in one.indices)

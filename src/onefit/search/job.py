@@ -125,13 +125,13 @@ def _refined(
     task: Task, model: CandidateModel, coarse: Outcome, at: Callable[[list[float], float], Outcome]
 ) -> Outcome:
     """The coarse grid of an interval, and every lambda tried between its best neighbours."""
-    costs, lams, parts = coarse.costs(task), list[float](), [coarse]
+    costs, lams, parts = coarse.costs(task.metric), list[float](), [coarse]
     largest = float(np.max(costs, where=np.isfinite(costs), initial=-np.inf))
 
     def cost(log_lam: float) -> float:
         lams.append(math.exp(log_lam))
         parts.append(at(lams[-1:], perf_counter()))
-        value = float(parts[-1].costs(task)[0])
+        value = float(parts[-1].costs(task.metric)[0])
         return value if math.isfinite(value) else largest
 
     for low, high in brackets(np.array(model.lams), costs):

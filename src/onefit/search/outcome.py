@@ -12,13 +12,16 @@ import numpy as np
 from onefit._types import Array
 from onefit.folds import Folds
 from onefit.heldout import HeldOut, HeldOutPath
+from onefit.proof.certificate import EXACT_TOLERANCE
+from onefit.proof.norms import target_scale
 from onefit.scoring.aggregate import aggregate
 from onefit.search.criterion import CriterionLike
 from onefit.search.grid import CandidateModel
+from onefit.search.intervals import score_ends
 from onefit.search.rows import FoldedSample
 from onefit.search.scorers import Scoring
 
-__all__ = ["LEFT_OUT", "Outcome", "Task", "values_of"]
+__all__ = ["LEFT_OUT", "Outcome", "Scores", "Task", "values_of"]
 
 #: the method of candidates that lost on a sample of the rows, and have no score (race.py)
 LEFT_OUT = "left out"
@@ -47,6 +50,69 @@ class Task:
     criterion: CriterionLike | None = None
     metric: str | None = None
 
+    def totals(self, scores: dict[str, Array], pooled: dict[str, Array]) -> dict[str, Array]:
+        """One number per lambda, from scores of the splits (..., k) and of all rows (..., 1)."""
+        sizes = np.diff(self.sample.folds.offsets)
+        whole = {name: one[..., 0] for name, one in pooled.items()}
+        return {
+            name: aggregate(self.how, one, sizes, whole.get(name)) for name, one in scores.items()
+        }
+
+    def score(self, model: Any, held: HeldOutPath) -> Scores:
+        """The scores of held-out values."""
+        values, done = held.values, held.done
+        pooled = {} if self.pooled is None else self.pooled.score(model, values, done)
+        by_split = self.scoring.score(model, values, done)
+        return Scores(by_split, self.totals(by_split, pooled), self._ends(held))
+
+    def _ends(self, held: HeldOutPath) -> dict[str, Array]:
+        """The least and the largest total, (L, 2), NaN without values."""
+        known = np.isfinite(held.values).all(axis=(1, 2))
+        if not known.any():
+            return {}
+        values, error = held.values[known].astype(np.float64), held.error[known]
+        error = np.where(np.isnan(error), np.inf, error)
+        error += EXACT_TOLERANCE * float(target_scale(self.sample.Y, self.sample.s).max())
+        each = np.repeat(error, np.diff(self.sample.folds.offsets), axis=1)[..., None]
+        pooled = {} if self.pooled is None else score_ends(self.pooled, values, each)
+        found = {}
+        for name, pair in self.totals(score_ends(self.scoring, values, each), pooled).items():
+            found[name] = np.full((known.size, 2), np.nan)
+            found[name][known] = pair.T
+        return found
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores at L lambdas, by metric.
+
+    Attributes
+    ----------
+    by_split : name -> (L, k) array
+    totals : name -> (L,) array
+        Their aggregates.
+    ends : name -> (L, 2) array
+        The least and the largest total that bounds of held-out values leave open, for metrics with
+        intervals.
+    """
+
+    by_split: dict[str, Array] = field(default_factory=dict)
+    totals: dict[str, Array] = field(default_factory=dict)
+    ends: dict[str, Array] = field(default_factory=dict)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Scores], sizes: list[int]) -> Scores:
+        """The lambdas of several, one after the other."""
+        return cls(*(_stacked(list(some), sizes) for some in zip(*map(_dicts, parts), strict=True)))
+
+    def take(self, places: list[int]) -> Scores:
+        """The scores at some of the lambdas."""
+        return Scores(*({name: one[places] for name, one in part.items()} for part in _dicts(self)))
+
+
+def _dicts(scores: Scores) -> tuple[dict[str, Array], ...]:
+    return scores.by_split, scores.totals, scores.ends
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -56,8 +122,7 @@ class Outcome:
     ----------
     indices : the candidates, one per lambda
     method : str
-    scores : name -> (L, k) array
-    pooled : name -> (L,) array
+    scores : Scores
     values : (L, N, q) array
     exact, error, moved, steps : (L, k) arrays, see :class:`onefit.heldout.HeldOut`
     order : int or None
@@ -73,8 +138,7 @@ class Outcome:
 
     indices: tuple[int, ...]
     method: str
-    scores: dict[str, Array]
-    pooled: dict[str, Array]
+    scores: Scores
     values: Array = field(repr=False)
     exact: Array
     error: Array
@@ -94,14 +158,10 @@ class Outcome:
         moved, steps = (
             x.astype(np.min_scalar_type(x.max(initial=0))) for x in (held.moved, held.steps)
         )
-        pooled = {}
-        if task.pooled is not None:
-            pooled = task.pooled.score(model.estimator, held.values, held.done)
         return cls(
             indices=model.indices,
             method=method,
-            scores=task.scoring.score(model.estimator, held.values, held.done),
-            pooled={name: one[:, 0] for name, one in pooled.items()},
+            scores=task.score(model.estimator, held),
             values=held.values,
             exact=held.exact,
             error=held.error,
@@ -124,8 +184,7 @@ class Outcome:
         return replace(
             parts[0],
             indices=tuple(chain.from_iterable(one.indices for one in parts)),
-            scores=_stacked([one.scores for one in parts], sizes),
-            pooled=_stacked([one.pooled for one in parts], sizes),
+            scores=Scores.joined([one.scores for one in parts], sizes),
             order=next((one.order for one in parts if one.order is not None), None),
             reasons=list(chain.from_iterable(one.reasons for one in parts)),
             fit_seconds=float(np.average([one.fit_seconds for one in parts], weights=sizes)),
@@ -138,8 +197,7 @@ class Outcome:
         return replace(
             self,
             indices=tuple(self.indices[i] for i in places),
-            scores={name: one[places] for name, one in self.scores.items()},
-            pooled={name: one[places] for name, one in self.pooled.items()},
+            scores=self.scores.take(places),
             reasons=[self.reasons[i] for i in places],
             **{name: one[places] for name, one in self._arrays().items()},
         )
@@ -163,24 +221,22 @@ class Outcome:
             self.fit_seconds + self.score_seconds,
         )
 
-    def costs(self, task: Task) -> Array:
+    def costs(self, metric: str | None) -> Array:
         """Values that rank the candidates, the smaller the better: criterion, or minus the score.
 
         NaN where there is no score.
         """
         if self.criterion is not None:
             return self.criterion
-        if task.metric is None or task.metric not in self.scores:
-            return np.full(len(self.reasons), np.nan)
-        sizes = np.diff(task.sample.folds.offsets)
-        return -aggregate(task.how, self.scores[task.metric], sizes, self.pooled.get(task.metric))
+        none = np.full(len(self.reasons), np.nan)
+        return -self.scores.totals.get(metric or "", none)
 
 
-def values_of(task: Task, outcomes: list[Outcome], size: int) -> Array:
+def values_of(metric: str | None, outcomes: list[Outcome], size: int) -> Array:
     """Scores that rank the candidates, the larger the better; NaN without an outcome."""
     values = np.full(size, np.nan)
     for one in outcomes:
-        values[list(one.indices)] = -one.costs(task)
+        values[list(one.indices)] = -one.costs(metric)
     return values
 
 

@@ -29,7 +29,7 @@ from onefit.search.all_rows import all_rows_of
 from onefit.search.grid import CandidateModel
 from onefit.search.in_memory import HeldRows, fit_winner, followed
 from onefit.search.inputs import FitInputs, route
-from onefit.search.outcome import Outcome, Task
+from onefit.search.outcome import Outcome, Scores, Task
 from onefit.search.pipeline import Found, Setting, Work, run_units, settings_of
 from onefit.search.preprocess import (
     kernel_estimator,
@@ -244,14 +244,16 @@ def _outcome(
     outcome = Outcome.of(task, candidate, held, "train_test")
     if not failed.any():
         return outcome
-    shape = len(candidate.lams), len(units)
-    scores = {name: outcome.scores.get(name, np.full(shape, np.nan)) for name in task.scoring.names}
+    shape, by_split = (len(candidate.lams), len(units)), outcome.scores.by_split
+    scores = {name: by_split.get(name, np.full(shape, np.nan)) for name in task.scoring.names}
     for one in scores.values():
         one[:, failed] = error_score
+    none = dict.fromkeys(scores, np.full((shape[0], 1), np.nan))  # of all rows together
     values, why = outcome.values.copy(), next(unit.failed for unit in units if unit.failed)
     values[:, np.repeat(failed, np.diff(task.sample.folds.offsets))] = np.nan
     reasons = [reason or why for reason in outcome.reasons]
-    return replace(outcome, scores=scores, pooled={}, values=values, reasons=reasons)
+    known = Scores(scores, task.totals(scores, none))
+    return replace(outcome, scores=known, values=values, reasons=reasons)
 
 
 def _side_by_side(

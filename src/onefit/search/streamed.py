@@ -42,8 +42,7 @@ from onefit.search.criterion import get_criterion
 from onefit.search.evaluation import SearchRows
 from onefit.search.grid import PlannedSearch, candidate_models, candidates
 from onefit.search.inputs import FitInputs, only_weight
-from onefit.search.intervals import Ends, as_columns
-from onefit.search.outcome import Outcome
+from onefit.search.outcome import Outcome, Scores
 from onefit.search.passes import Passes, StreamedModel, batches, make_work, stream_jobs
 from onefit.search.scorers import Scoring, build_scoring, check_defined
 from onefit.search.stream_checks import (
@@ -57,8 +56,6 @@ from onefit.search.stream_checks import (
 from onefit.spec.coding import encode_labels
 
 Array = NDArray[Any]
-#: by metric, with axes (1 or 3, L, k), and pooled: scores, their least and largest values if known
-_Scored = dict[str, tuple[Array, Array]]
 
 __all__ = ["StreamedRows"]
 
@@ -117,10 +114,11 @@ class StreamedRows(SearchRows):
         metrics = [metrics_of(self.table, unit.model) for unit in work]
         chosen = [tuple(m for m, _ in one.values()) for one in metrics]
         sums = passes.scores(work, found, reach, chosen)
-        self.scored = [_scored(*three, survey) for three in zip(metrics, sums, found, strict=True)]
+        scored = partial(_scores, search.aggregate, survey, self.setup.plain)
+        scores = [scored(*three) for three in zip(metrics, sums, found, strict=True)]
         self.outcomes = [
             _outcome(*three, survey, passes.seconds / len(work), passes.judged.get(id(three[0])))
-            for three in zip(work, found, self.scored, strict=True)
+            for three in zip(work, found, scores, strict=True)
         ]
         self.models = {
             place: (unit, result, i)
@@ -142,11 +140,6 @@ class StreamedRows(SearchRows):
             f"they are for up to {MAX_KEPT_ELEMENTS // numbers(1, q):,} rows: take some, as by "
             "onefit.rows.open_rows(..., filter=...)"
         )
-
-    def intervals(self) -> dict[str, Array]:
-        how, plain = self.search.aggregate, self.setup.plain
-        ends = [_ends(how, one, self.survey) if plain else {} for one in self.scored]
-        return as_columns(self.outcomes, ends, len(self.setup.candidates))
 
     def held_out(self, index: int) -> HeldOut:
         """Held-out values of a candidate, by one more pass."""
@@ -238,7 +231,7 @@ def _targets(search: Any, source: Source) -> tuple[Source, Any, int]:
 def _outcome(
     one: StreamedModel,
     found: FoldModels,
-    scored: _Scored,
+    scores: Scores,
     survey: Surveyed,
     seconds: float,
     judged: tuple[Array, list[str]] | None,
@@ -250,8 +243,7 @@ def _outcome(
     return Outcome(
         indices=one.model.indices,
         method=one.method,
-        scores={name: by_fold[0] for name, (by_fold, _) in scored.items()},
-        pooled={name: pooled[0] for name, (_, pooled) in scored.items()},
+        scores=scores,
         values=np.empty((L, 0, bounds.shape[2])),
         exact=np.asarray((bounds <= EXACT_TOLERANCE * one.surveyed(survey).scale).all(axis=2)),
         error=np.asarray(bounds.max(axis=2)),
@@ -267,33 +259,30 @@ def _outcome(
 
 def _reach(bound: Array, survey: Surveyed) -> Array:
     """Bounds on held-out values for intervals of scores, (k, L), as in onefit.search.intervals."""
-    unit = EXACT_TOLERANCE * float(np.sqrt(survey.whole.variance).max(initial=0.0))
+    unit = EXACT_TOLERANCE * float(survey.scale.max())
     largest = bound.max(axis=2)
     return np.asarray(np.where(np.isnan(largest), np.inf, largest) + unit)
 
 
-def _scored(
-    metrics: Metrics, sums: tuple[RowSums, ...], found: FoldModels, survey: Surveyed
-) -> _Scored:
-    """Scores of a model, lambda by lambda, and their ends."""
-    known = np.array([not reason for reason in found.reasons])
-    scored: _Scored = {}
+def _scores(
+    how: str,
+    survey: Surveyed,
+    plain: bool,
+    metrics: Metrics,
+    sums: tuple[RowSums, ...],
+    found: FoldModels,
+) -> Scores:
+    """Scores of a model, lambda by lambda; with ends if held-out values are one per target."""
+    scores, known = Scores(), np.array([not reason for reason in found.reasons])
     for (name, (metric, sign)), one in zip(metrics.items(), sums, strict=True):
+        # axes (1 or 3, k, L), and pooled: the scores and, if they are known, their ends
         by_fold, pooled = (sign * each for each in finished(metric, one, survey))
         if sign < 0:  # the least score is that of the largest error
             by_fold[1:], pooled[1:] = by_fold[:0:-1].copy(), pooled[:0:-1].copy()
-        by_fold = np.moveaxis(by_fold, 1, 2)
-        scored[name] = np.where(known[:, None], by_fold, np.nan), np.where(known, pooled, np.nan)
-    return scored
-
-
-def _ends(how: str, scored: _Scored, survey: Surveyed) -> dict[str, Ends]:
-    """The least and the largest score of every lambda, for metrics with intervals."""
-    return {
-        name: (
-            aggregate(how, by_fold[1], survey.rows, pooled[1]),
-            aggregate(how, by_fold[2], survey.rows, pooled[2]),
-        )
-        for name, (by_fold, pooled) in scored.items()
-        if len(pooled) == 3
-    }
+        by_fold = np.where(known[:, None], np.moveaxis(by_fold, 1, 2), np.nan)
+        pooled = np.where(known, pooled, np.nan)
+        total, *ends = aggregate(how, np.ascontiguousarray(by_fold), survey.rows, pooled)
+        scores.by_split[name], scores.totals[name] = by_fold[0], total
+        if ends and plain:
+            scores.ends[name] = np.stack(ends, axis=1)
+    return scores
