@@ -26,7 +26,7 @@ from onefit._describe import describe
 from onefit._types import Array
 from onefit.search.grid import CandidateModel, Job
 from onefit.search.objective import ByGradient, Objective
-from onefit.search.outcome import Outcome, values_of
+from onefit.search.outcome import Outcome, Task, values_of
 from onefit.search.resume import Runner
 
 if TYPE_CHECKING:
@@ -66,13 +66,14 @@ class Descent:
 
 
 def descend(
-    setup: Setup, run: Runner, outcomes: list[Outcome], how: ByGradient
+    setup: Setup, task: Task, run: Runner, outcomes: list[Outcome], how: ByGradient
 ) -> tuple[Setup, list[Outcome], list[Descent]]:
     """The search with the ends of its descents as candidates behind the others.
 
     Parameters
     ----------
     setup : Setup
+    task : Task
     run : Runner
         Runs jobs, and keeps descents that are finished.
     outcomes : list of Outcome
@@ -80,13 +81,13 @@ def descend(
     """
     candidates, outcomes, jobs = list(setup.candidates), list(outcomes), list(setup.jobs)
     descents: list[Descent] = []
-    sample, values = run.task.sample, values_of(run.task.metric, outcomes, len(candidates))
+    sample, values = task.sample, values_of(task.metric, outcomes, len(candidates))
 
     def follow(
         model: CandidateModel, ranges: dict[str, Any], start: dict[str, Any], usual: Any
     ) -> Any:
         """Add a descent, and its end as a candidate."""
-        objective = Objective(model, run.task, ranges, how, usual)
+        objective = Objective(model, task, ranges, how, usual)
         descents.append(_recalled(run, objective, start))
         new = _moved(model, descents[-1].end, len(candidates))
         spec = new.spec

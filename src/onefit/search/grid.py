@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
+from onefit._describe import describe
 from onefit._validation import suggest
 from onefit.estimators.components import NAMED
 from onefit.estimators.unused import unused_gamma, warn_of_unused
@@ -116,6 +117,11 @@ class Job:
     kernel: Kernel
     models: tuple[CandidateModel, ...]
     tiled: bool = False
+
+    @property
+    def words(self) -> str:
+        """The kernel in words, for journals."""
+        return describe(self.kernel)
 
     def without(self, dropped: Container[int]) -> Job:
         """The job without some candidates, and without models that lose all of theirs."""

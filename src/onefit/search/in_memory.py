@@ -33,6 +33,7 @@ from onefit.search.race import left_out, racing, without_scores
 from onefit.search.resume import Runner, fingerprint
 from onefit.search.scorers import Scoring, build_scoring
 from onefit.search.setup import Setup, set_up
+from onefit.search.workers import run_jobs
 
 __all__ = ["HeldRows", "RowsInMemory", "fit_winner", "followed"]
 
@@ -143,7 +144,8 @@ class RowsInMemory(HeldRows):
             return f"{jobs[place].kernel} by {methods}"
 
         about = partial(fingerprint, search, self.X, self.given, setup.folds)
-        run, outcomes = Runner(task, workers, search.journal, about), list[Outcome]()
+        work = partial(run_jobs, task, worker_plan=workers)
+        run, outcomes = Runner(work, search.journal, about, metric), list[Outcome]()
         for _, found in followed(search, context, "kernel", len(jobs), run(jobs), words):
             outcomes += found
         outcomes += without_scores(setup.jobs, reasons, outcomes[0])
@@ -151,7 +153,7 @@ class RowsInMemory(HeldRows):
         setup, outcomes = setup.tried(outcomes)
         setup, outcomes = setup.with_refined(outcomes)
         if setup.ranges:
-            setup, outcomes, descents = descend(setup, run, outcomes, search._descent)
+            setup, outcomes, descents = descend(setup, task, run, outcomes, search._descent)
             self.attributes["descents_"] = descents
         self.setup, self.outcomes = setup, outcomes
 

@@ -103,6 +103,11 @@ class Scoring:
     parts: list[Part] = field(repr=False)
     names: list[str]
 
+    @classmethod
+    def nothing(cls) -> Scoring:
+        """No scores: of a part of the splits, whose scores are made later."""
+        return cls({}, {}, [], [])
+
     def score(self, model: Any, values: Array, done: Mask | None = None) -> dict[str, Array]:
         """One score a lambda and split, (L, k), for each metric; NaN at lambdas that failed.
 
