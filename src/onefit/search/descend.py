@@ -79,7 +79,7 @@ def descend(
     outcomes : list of Outcome
     how : ByGradient
     """
-    candidates, outcomes, jobs = list(setup.candidates), list(outcomes), list(setup.jobs)
+    candidates, outcomes, models = list(setup.candidates), list(outcomes), list(setup.models)
     descents: list[Descent] = []
     sample, values = task.sample, values_of(task.metric, outcomes, len(candidates))
 
@@ -92,9 +92,9 @@ def descend(
         new = _moved(model, descents[-1].end, len(candidates))
         spec = new.spec
         kernel = spec.resolve_kernel(sample.X, spec.coding.weights(sample.Y, sample.s))
-        jobs.append(Job(kernel, (new,)))
-        ((_, found),) = run(jobs[-1:])
+        ((_, found),) = run([Job(kernel, (new,))])
         outcomes.extend(found)
+        models.append(new)
         candidates.append(start | descents[-1].end)
         return candidates[-1]
 
@@ -106,7 +106,7 @@ def descend(
         for place, (model, index) in enumerate(group):
             start = candidates[index] if place or usual is None else usual
             follow(model, ranges, start, usual)
-    return replace(setup, candidates=candidates, jobs=jobs), outcomes, descents
+    return replace(setup, candidates=candidates, models=models), outcomes, descents
 
 
 def _single(ranges: dict[str, Any]) -> dict[str, Any] | None:
@@ -147,7 +147,6 @@ def _starts(
     setup: Setup, values: Array, most: int | None
 ) -> list[list[tuple[CandidateModel, int]]]:
     """The best candidates of every kind of model, each with a kernel of its own."""
-    of = {i: model for job in setup.jobs for model in job.models for i in model.indices}
     groups: dict[str, dict[str, tuple[CandidateModel, int]]] = {}
     for index in np.argsort(-np.where(np.isfinite(values), values, -np.inf), kind="stable"):
         if index not in setup.ranges or not np.isfinite(values[index]):
@@ -158,7 +157,7 @@ def _starts(
         group = groups.setdefault(kind, {})
         single = varied == "gamma" and not ranges["gamma"].per_feature
         if len(group) < (most or (STARTS_OF_ONE_GAMMA if single else STARTS_OF_MANY_PARAMETERS)):
-            group.setdefault(repr(params[varied]), (of[int(index)], int(index)))
+            group.setdefault(repr(params[varied]), (setup.groups[int(index)], int(index)))
     return [list(group.values()) for group in groups.values()]
 
 

@@ -103,14 +103,16 @@ class RowsOnAllRows(PipelineRows):
         """Score and held-out values of one candidate with its steps fitted in the folds."""
         setup, given = self.setup, self.given
         setting = next(one for one in setup.jobs if index in one.indices)
-        candidate = setup.group_of(index)
+        candidate = setup.groups[index]
         lam = candidate.lams[candidate.indices.index(index)]
         alone = replace(setting, models=[replace(candidate, lams=(lam,), indices=(0,))])
         work = Work(given.X, given.y, self.fit_params, setup.folds)
         units = units_of([alone], len(setup.folds))
         found = {(0, one.split): run_unit(work, one) for one in units}
         other = copy(self)
-        other.setup = replace(setup, candidates=[setup.candidates[index]], jobs=[alone])
+        other.setup = replace(
+            setup, candidates=[setup.candidates[index]], models=alone.models, jobs=[alone]
+        )
         other.outcomes = outcomes_of(self.task, [alone], found, np.nan)
         (score,) = values_of(metric, other.outcomes, 1)
         return float(score), other.held_out(0)

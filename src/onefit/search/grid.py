@@ -21,6 +21,7 @@ import numbers
 from collections.abc import Callable, Collection, Container, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -99,16 +100,6 @@ class CandidateModel:
         lams, own = tuple(self.lams[i] for i in kept), tuple(self.indices[i] for i in kept)
         return replace(self, lams=lams, indices=own)
 
-    def extended(self, lams: tuple[float, ...], indices: tuple[int, ...]) -> CandidateModel:
-        """The model with further lams and their candidates."""
-        pairs = zip(self.lams + lams, self.indices + indices, strict=True)
-        ordered = sorted(pairs, key=lambda pair: -pair[0])
-        return replace(
-            self,
-            lams=tuple(lam for lam, _ in ordered),
-            indices=tuple(index for _, index in ordered),
-        )
-
 
 @dataclass(frozen=True)
 class Job:
@@ -133,28 +124,23 @@ class Job:
 
 @dataclass(frozen=True)
 class PlannedSearch:
-    """The candidates of a search, and the jobs that evaluate them.
+    """The candidates of a search.
 
     Attributes
     ----------
     candidates : list of dict
     model : estimator
         The first of them, with columns, classes and targets; used in scoring for all of them.
-    jobs : list
-        Models that share work: of :class:`Job`, or of :class:`onefit.search.pipeline.Setting`.
+    models : list of CandidateModel
+        All candidates, in groups.
     choices : list of MethodChoice
-        What a cost model chose, one per model in the order of the jobs.
+        What a cost model chose, one per model.
     """
 
     candidates: list[dict[str, Any]] = field(repr=False)
     model: Any
-    jobs: list[Any] = field(repr=False)
+    models: list[CandidateModel] = field(repr=False)
     choices: list[Any]
-
-    @property
-    def models(self) -> list[CandidateModel]:
-        """The models of all jobs."""
-        return [model for job in self.jobs for model in job.models]
 
     @property
     def continuous(self) -> bool:
@@ -166,20 +152,21 @@ class PlannedSearch:
         """Whether held-out values of every model have the columns of the targets."""
         return all(one.spec.coding.columns_are_targets for one in self.models)
 
-    def group_of(self, index: int) -> CandidateModel:
-        """The candidates that differ from this one in lam alone."""
-        return next(one for one in self.models if index in one.indices)
+    @cached_property
+    def groups(self) -> dict[int, CandidateModel]:
+        """The model of every candidate, by its index."""
+        return {i: one for one in self.models for i in one.indices}
 
     def model_of(self, index: int) -> Any:
         """The kernel estimator of a candidate, for the same rows and targets."""
-        one = self.group_of(index)
+        one = self.groups[index]
         found = clone(one.estimator).set_params(lam=one.lams[one.indices.index(index)])
         found._copy_data_attributes(self.model)
         return found
 
     def spec_of(self, index: int) -> Spec:
         """The spec of a candidate, but for lam."""
-        return self.group_of(index).spec
+        return self.groups[index].spec
 
 
 def settings(param_grid: Any, n_iter: int | None, random_state: Any) -> list[dict[str, Any]]:

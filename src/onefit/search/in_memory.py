@@ -148,10 +148,9 @@ class RowsInMemory(HeldRows):
         run, outcomes = Runner(work, search.journal, about, metric), list[Outcome]()
         for _, found in followed(search, context, "kernel", len(jobs), run(jobs), words):
             outcomes += found
-        outcomes += without_scores(setup.jobs, reasons, outcomes[0])
+        outcomes += without_scores(setup.models, reasons, outcomes[0])
         outcomes.sort(key=lambda one: min(one.indices))
-        setup, outcomes = setup.tried(outcomes)
-        setup, outcomes = setup.with_refined(outcomes)
+        setup, outcomes = setup.evaluated(outcomes)
         if setup.ranges:
             setup, outcomes, descents = descend(setup, task, run, outcomes, search._descent)
             self.attributes["descents_"] = descents

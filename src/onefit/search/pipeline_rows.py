@@ -168,7 +168,7 @@ def set_up_pipeline(search: Any, X: Any, y: Any, split_params: Any) -> Setup:
     sample = FoldedSample(rows, Y, s, folds)
     models = [one for setting in group for one in setting.models]
     works = _works(models, sample, worker_plan)
-    return Setup(candidates, model, group, [], folds, sample, worker_plan, works)
+    return Setup(candidates, model, models, [], group, folds, sample, worker_plan, works)
 
 
 def _works(

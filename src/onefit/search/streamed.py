@@ -106,8 +106,8 @@ class StreamedRows(SearchRows):
         for name, (one_metric, _) in metrics_of(self.table, group[0]).items():
             if search.aggregate != "pooled":
                 check_defined(one_metric, survey.rows, name)
-        self.setup = PlannedSearch(self.candidates, model, stream_jobs(group, survey, drawn), [])
-        work = list(make_work(self.setup.jobs, survey, drawn, search.method))
+        self.setup = PlannedSearch(self.candidates, model, group, [])
+        work = list(make_work(stream_jobs(group, survey, drawn), survey, drawn, search.method))
         _check_criterion(passes.criterion, work[0])
         found = [one for batch in batches(work, survey) for one in passes.models(batch, survey)]
         reach = [_reach(one.bounds, survey) for one in found]
