@@ -22,7 +22,7 @@ from onefit.plan import Explanation
 from onefit.search.grid import PlannedSearch
 from onefit.search.inputs import FitInputs
 from onefit.search.outcome import Outcome
-from onefit.search.scorers import Scoring
+from onefit.search.scorers import Scorers, Scoring
 
 __all__ = ["NotKept", "SearchRows"]
 
@@ -32,6 +32,7 @@ class SearchRows(ABC):
 
     Attributes
     ----------
+    scorers : Scorers
     names : list of str
         Metrics.
     subtasks : int
@@ -44,6 +45,7 @@ class SearchRows(ABC):
         Fitted attributes that belong to these rows.
     """
 
+    scorers: Scorers
     names: list[str]
     subtasks: int
     setup: PlannedSearch

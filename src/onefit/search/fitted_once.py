@@ -36,12 +36,12 @@ class RowsOnAllRows(PipelineRows):
 
     Parameters
     ----------
-    search, X, y, params, scorers
+    search, X, y, params
         See :class:`onefit.search.in_memory.RowsInMemory`.
     """
 
-    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> None:
-        super().__init__(search, X, y, params, scorers)
+    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any]) -> None:
+        super().__init__(search, X, y, params)
         _check_target_is_given(search.estimator)
         with warnings.catch_warnings():
             # a grid may pair a kernel with parameters of another

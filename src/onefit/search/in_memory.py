@@ -27,7 +27,7 @@ from onefit.search import continuous
 from onefit.search.criterion import get_criterion
 from onefit.search.descend import descend
 from onefit.search.evaluation import SearchRows
-from onefit.search.inputs import FitInputs, only_weight, route
+from onefit.search.inputs import FitInputs, only_weight, resolve_scorers, route
 from onefit.search.outcome import Outcome, Task
 from onefit.search.race import left_out, racing, without_scores
 from onefit.search.resume import Runner, fingerprint
@@ -52,6 +52,7 @@ class HeldRows(SearchRows):
 
     def __init__(self, search: Any, setup: Setup, given: FitInputs) -> None:
         self.search, self.setup, self.given = search, setup, given
+        self.scorers = given.scorers
         build = partial(
             build_scoring, given.scorers, setup.model, given.X, given.y, given.params, setup.folds,
             plain=setup.plain,
@@ -92,10 +93,10 @@ class RowsInMemory(HeldRows):
     ----------
     search : KernelSearchCV
     X, y, params : what ``fit`` was given
-    scorers : what scikit-learn makes of ``scoring``
     """
 
-    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> None:
+    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any]) -> None:
+        scorers = resolve_scorers(search)
         self.host = host = HostData.of(get_config()["device"], X, y, params)
         self.X, self.y = indexable(host.X, host.y)
         self.params = host.params

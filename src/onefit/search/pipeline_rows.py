@@ -28,7 +28,7 @@ from onefit.predict import check_training
 from onefit.search.all_rows import all_rows_of
 from onefit.search.grid import CandidateModel
 from onefit.search.in_memory import HeldRows, fit_winner, followed
-from onefit.search.inputs import FitInputs, route
+from onefit.search.inputs import FitInputs, resolve_scorers, route
 from onefit.search.outcome import Outcome, Scores, Task
 from onefit.search.pipeline import Setting, Work, run_units, settings_of, units_of
 from onefit.search.preprocess import (
@@ -57,11 +57,12 @@ class PipelineRows(HeldRows):
 
     Parameters
     ----------
-    search, X, y, params, scorers
+    search, X, y, params
         See :class:`onefit.search.in_memory.RowsInMemory`.
     """
 
-    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> None:
+    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any]) -> None:
+        scorers = resolve_scorers(search)
         _check_options(search)
         if is_elsewhere(X):
             raise ValueError(

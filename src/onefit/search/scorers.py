@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
-from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils.metadata_routing import process_routing
+from sklearn.metrics import accuracy_score, check_scoring, r2_score
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from onefit._indexing import n_rows, select_params, select_rows, split_rows
 from onefit._types import Mask
@@ -34,8 +34,8 @@ from onefit.scoring import ROW_METRICS, Metric, Truth
 Array = NDArray[Any]
 
 __all__ = [
-    "Part", "Scoring", "build_scoring", "call_pooled", "check_defined", "fast_metric", "look_up",
-    "name_of", "only",
+    "Part", "Scorers", "Scoring", "build_scoring", "call_pooled", "check_defined", "fast_metric",
+    "look_up", "name_of",
 ]  # fmt: skip
 
 
@@ -47,6 +47,61 @@ DEFAULTS = {
     ClassifierMixin.score: accuracy_score,
     KernelClassifier.score: accuracy_score,
 }
+
+
+@dataclass(frozen=True)
+class Scorers:
+    """The scorers of a search.
+
+    Attributes
+    ----------
+    table : name -> scorer
+        One alone has the name "score", whatever the names of the scores that it returns.
+    named : bool
+        Whether the caller gave names.
+    """
+
+    table: dict[str, Any]
+    named: bool = False
+
+    @classmethod
+    def of(cls, estimator: Any, scoring: Any) -> Scorers:
+        """The scorers that scikit-learn makes of ``scoring``."""
+        if callable(scoring):
+            return cls({"score": scoring})
+        alone = check_scoring(estimator, scoring)  # refuses what it does not know
+        if scoring is None or isinstance(scoring, str):
+            return cls({"score": alone})
+        each = scoring if isinstance(scoring, Mapping) else {name: name for name in scoring}
+        table = {name: check_scoring(estimator, one) for name, one in each.items()}
+        return cls(table, named=True)
+
+    @property
+    def public(self) -> Any:
+        """The attribute ``scorer_`` of scikit-learn's searches."""
+        return self.table if self.named else self.table["score"]
+
+    def scorer(self, metric: str) -> Any:
+        """The scorer that gives a score."""
+        return self.table[metric if self.named else "score"]
+
+    def only(self, metric: str) -> Scorers:
+        """One of several scorers."""
+        return Scorers({metric: self.table[metric]}, named=True) if self.named else self
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """The metadata that the scorers request."""
+        mapping = MethodMapping().add(caller="score", callee="score")
+        return MetadataRouter(owner=self).add(method_mapping=mapping, **self.table)
+
+    def routed(self, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """Each scorer's own metadata."""
+        if not self.named:
+            return {"score": dict(params)}
+        if get_config()["enable_metadata_routing"]:
+            found = process_routing(self, "score", **params)
+            return {name: dict(found[name].score) for name in self.table}
+        return {name: dict(params) if takes_weight(one) else {} for name, one in self.table.items()}
 
 
 def look_up(model: Any, values: Array) -> Any:
@@ -211,7 +266,7 @@ def _number(value: Any, name: str) -> float:
 
 
 def build_scoring(
-    scorers: Any,
+    scorers: Scorers,
     model: Any,
     X: Any,
     y: Any,
@@ -225,7 +280,7 @@ def build_scoring(
 
     Parameters
     ----------
-    scorers : what scikit-learn makes of ``scoring``
+    scorers : Scorers
     model : fitted as far as :func:`look_up` needs it
     X, y, params : the caller's data, and the metadata for the scorers
     folds : Folds
@@ -237,8 +292,7 @@ def build_scoring(
     plain : bool, default=True
         Whether held-out values have the columns of the targets, as fast metrics take for granted.
     """
-    table: dict[str, Any] = getattr(scorers, "_scorers", {"score": scorers})
-    routed = _route(scorers, params)
+    table, routed = scorers.table, scorers.routed(params)
     starts = np.zeros(1, dtype=np.intp) if pooled else folds.offsets[:-1]
     fast: dict[str, tuple[Metric, int, Truth]] = {}
     for name, scorer in table.items():
@@ -257,14 +311,7 @@ def build_scoring(
     if whole is None:
         (whole,) = _parts(model, X, y, routed, folds, pooled=True)
     found = scoring.trial(model, _plausible(model, y, folds), whole)
-    names = found if not hasattr(scorers, "_scorers") else list(table)
-    return Scoring(fast, slow, parts, names)
-
-
-def only(scorers: Any, metric: str) -> Any:
-    """One of several scorers, as scikit-learn would make it of a dict with this one alone."""
-    table = getattr(scorers, "_scorers", None)
-    return scorers if table is None else type(scorers)(scorers={metric: table[metric]})
+    return Scoring(fast, slow, parts, list(table) if scorers.named else found)
 
 
 def name_of(scorer: Any, model: Any) -> str:
@@ -284,23 +331,11 @@ def name_of(scorer: Any, model: Any) -> str:
 
 
 def call_pooled(
-    scorers: Any, X: Any, y: Any, params: Mapping[str, Any], folds: Folds, estimator: Any
+    scorers: Scorers, X: Any, y: Any, params: Mapping[str, Any], folds: Folds, estimator: Any
 ) -> dict[str, float]:
     """Scores of an estimator that predicts all test rows, one split after another."""
-    table: dict[str, Any] = getattr(scorers, "_scorers", {"score": scorers})
-    (part,) = _parts(estimator, X, y, _route(scorers, params), folds, pooled=True)
-    return Scoring({}, table, [part], list(table))._call(estimator, part)
-
-
-def _route(scorers: Any, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Each scorer's own metadata."""
-    table = getattr(scorers, "_scorers", None)
-    if table is None:
-        return {"score": dict(params)}
-    if get_config()["enable_metadata_routing"]:
-        routed = process_routing(scorers, "score", **params)
-        return {name: dict(routed[name].score) for name in table}
-    return {name: dict(params) if takes_weight(scorer) else {} for name, scorer in table.items()}
+    (part,) = _parts(estimator, X, y, scorers.routed(params), folds, pooled=True)
+    return Scoring({}, scorers.table, [part], list(scorers.table))._call(estimator, part)
 
 
 def fast_metric(scorer: Any, model: Any) -> tuple[Metric | None, int]:

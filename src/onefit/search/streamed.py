@@ -41,7 +41,7 @@ from onefit.search.continuous import expand, listed
 from onefit.search.criterion import get_criterion
 from onefit.search.evaluation import SearchRows
 from onefit.search.grid import PlannedSearch, candidate_models, candidates
-from onefit.search.inputs import FitInputs, only_weight
+from onefit.search.inputs import FitInputs, only_weight, resolve_scorers
 from onefit.search.outcome import Outcome, Scores
 from onefit.search.passes import Passes, StreamedModel, batches, make_work, stream_jobs
 from onefit.search.scorers import Scoring, build_scoring, check_defined
@@ -67,17 +67,16 @@ class StreamedRows(SearchRows):
     ----------
     search : KernelSearchCV
     X, y, params : what ``fit`` was given
-    scorers : what scikit-learn makes of ``scoring``
     """
 
     subtasks = 0
 
-    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> None:
+    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any]) -> None:
+        self.search, self.scorers = search, resolve_scorers(search)
         check_search(search)
         self.candidates = _listed_candidates(search)
-        self.search, self.scorers = search, scorers
         self.group = candidate_models(search.estimator, self.candidates)
-        self.table = getattr(scorers, "_scorers", {"score": scorers})
+        self.table = self.scorers.table
         self.names = list(self.table)
         check_levels(self.group)
         for one in self.group:
