@@ -57,6 +57,7 @@ __all__ = [
     "PlannedSearch",
     "candidate_models",
     "candidates",
+    "check_rows",
     "jobs",
     "jobs_by",
     "parts",
@@ -277,6 +278,17 @@ def _model(fresh: Any, found: Sequence[dict[str, Any]], indices: list[int]) -> C
     model.spec()  # refuses what a loss does not know
     order = np.argsort(-lams, kind="stable")
     return CandidateModel(model, tuple(lams[order].tolist()), tuple(indices[i] for i in order))
+
+
+def check_rows(
+    group: Sequence[CandidateModel], X: Any, y: Any, sample_weight: Any
+) -> tuple[Any, Array, Array]:
+    """Rows, targets and weights, checked; all models know their columns and classes after it."""
+    first = group[0].estimator
+    rows, Y, s = first._check_rows(X, y, sample_weight)
+    for one in group[1:]:
+        one.estimator._copy_data_attributes(first)
+    return rows, Y, s
 
 
 def jobs(found: Iterable[CandidateModel], X: Any, Y: Array, s: Array) -> list[Job]:

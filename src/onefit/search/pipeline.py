@@ -25,16 +25,15 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from onefit._describe import describe
-from onefit._validation import check_weights
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.folds import Folds
 from onefit.heldout import HeldOutPath, Iterative
 from onefit.heldout.train_test import TrainTest
-from onefit.kernels import Geometry, is_objects, number_type
+from onefit.kernels import Geometry, is_objects
 from onefit.linalg import HOST, LinAlgError
 from onefit.linalg.device import Device
 from onefit.plan.choice import MIN_ITERATED_ROWS
-from onefit.search.grid import CandidateModel, Job, candidate_models, jobs, settings
+from onefit.search.grid import CandidateModel, Job, candidate_models, check_rows, jobs, settings
 from onefit.search.job import run_job
 from onefit.search.outcome import Outcome, Task
 from onefit.search.preprocess import (
@@ -240,11 +239,10 @@ def run_unit(work: Work, unit: Unit) -> list[Outcome] | str:
 
 def _task(unit: Unit, data: Preprocessed) -> tuple[list[CandidateModel], Task]:
     """The models, and training rows with test rows of weight zero as a sample with one split."""
-    first = clone(unit.models[0].estimator)
+    models = [replace(one, estimator=clone(one.estimator)) for one in unit.models]
+    first = models[0].estimator
     try:
-        rows = first._validate_X(data.X, ensure_min_samples=2)
-        Y = first._code_targets(data.y, number_type(rows))
-        s = check_weights(data.sample_weight, rows)
+        rows, Y, s = check_rows(models, data.X, data.y, data.sample_weight)
         first._check_weighted(Y, s)
         test = first._validate_X(data.X_test, reset=False)
     except ValueError as error:
@@ -259,9 +257,6 @@ def _task(unit: Unit, data: Preprocessed) -> tuple[list[CandidateModel], Task]:
     Y = np.asfortranarray(np.concatenate([Y, np.repeat(Y[:1], m, axis=0)]))
     folds = Folds(n + m, [np.flatnonzero(s)], [np.arange(n, n + m)])
     sample = FoldedSample(both, Y, np.concatenate([s, np.zeros(m, dtype=s.dtype)]), folds)
-    models = [replace(one, estimator=clone(one.estimator)) for one in unit.models]
-    for one in models:
-        one.estimator._copy_data_attributes(first)
     return models, Task(sample, Scoring.nothing(), None, "mean")
 
 

@@ -165,8 +165,7 @@ def set_up_pipeline(search: Any, X: Any, y: Any, split_params: Any) -> Setup:
         for one in setting.models:
             one.estimator._copy_data_attributes(model)
     worker_plan = WorkerPlan.from_n_jobs(search.n_jobs, len(group) * len(folds), n_rows(X))
-    rows = np.zeros((n_rows(X), 1))  # kernels see the rows of a split only
-    sample = FoldedSample(rows, Y, s, folds)
+    sample = FoldedSample(None, Y, s, folds)  # kernels see the rows of a split only
     models = [one for setting in group for one in setting.models]
     works = _works(models, sample, worker_plan)
     return Setup(candidates, model, models, [], group, folds, sample, worker_plan, works)

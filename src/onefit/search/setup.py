@@ -12,17 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import LeaveOneOut, check_cv
-from sklearn.utils.validation import check_consistent_length
 
 from onefit import plan
 from onefit._indexing import n_rows
-from onefit._validation import check_weights
 from onefit.criteria import KernelStability
 from onefit.criteria.base import Criterion as Own
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import METHODS, HeldOutMethod, Iterative
 from onefit.inverse.krylov import Watch
-from onefit.kernels import Bank, Kernel, check_precomputed, number_type, takes_gamma, takes_gammas
+from onefit.kernels import Bank, Kernel, check_precomputed, takes_gamma, takes_gammas
 from onefit.linalg import HOST
 from onefit.linalg.device import Device
 from onefit.predict import check_training, make_method, make_planned, ridge_weights
@@ -35,6 +33,7 @@ from onefit.search.grid import (
     PlannedSearch,
     candidate_models,
     candidates,
+    check_rows,
     jobs,
 )
 from onefit.search.outcome import Outcome
@@ -189,16 +188,12 @@ def set_up(
     ]
     model, precomputed = group[0].estimator, group[0].spec.precomputed
     _check_one_kind(group)
-    rows = model._validate_X(X, ensure_min_samples=2)
-    Y = model._code_targets(y, number_type(rows))
-    check_consistent_length(rows, Y)
-    s = check_weights(sample_weight, rows)
+    rows, Y, s = check_rows(group, X, y, sample_weight)
     if precomputed:
         check_precomputed(rows)
     folds = draw_folds(search.cv, model, X, y, split_params)
     check_training(folds, s, y, getattr(model, "classes_", None))
     for one in group:
-        one.estimator._copy_data_attributes(model)
         _check_gamma(one, ranges, s)
     work = jobs(group, rows, Y, s)
     on_host = WorkerPlan.from_n_jobs(search.n_jobs, len(work), Y.shape[0])
