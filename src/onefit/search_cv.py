@@ -306,7 +306,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         if not is_elsewhere(X):
             return float(super().score(X, y, **params))
         other = copy(self)
-        other.best_estimator_ = predicting_on_host(self.best_estimator_)
+        other.best_estimator_ = predicting_on_host(self.best_estimator_, X)
         params = {name: to_host(value, None, name) for name, value in params.items()}
         return float(super(KernelSearchCV, other).score(X, to_host(y, None, "y"), **params))
 

@@ -219,6 +219,23 @@ class KernelEstimator(UpdatesRows, NestedParams):
             row, column = where
             raise ValueError(f"{error}\nThe first is in row {row}, column {column}.") from error
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to rows X with targets, or labels of any type, y.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d), or (n, n) when precomputed
+        y : array of shape (n,); targets also (n, q)
+        sample_weight : array of shape (n,), default=None
+
+        Returns
+        -------
+        self
+        """
+        self._finish(self._fit(X, y, sample_weight))
+        self._to_device_of(X)
+        return self
+
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         """Everything of a fit but the solve."""
         X, Y, s = self._check_data(X, y, sample_weight)
@@ -349,7 +366,8 @@ class KernelEstimator(UpdatesRows, NestedParams):
             self.landmark_indices_ = None if landmarks is None else landmarks[used]
 
     def _finish(self, loss: Loss) -> None:
-        """Give the fitted attributes the shape of y."""
+        """Give the fitted attributes the shape of y, and set those that follow from others."""
+        raise NotImplementedError
 
     def _check_finite(self, *parts: Array) -> None:
         if not all(np.isfinite(part).all() for part in parts):
