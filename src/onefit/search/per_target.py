@@ -56,10 +56,8 @@ def fit_per_target(search: Any, X: Any, y: Any, sample_weight: Any) -> PerTarget
     check_accepted(search.estimator, "fit_per_target")
     if is_classifier(search.estimator):
         raise ValueError("fit_per_target is for regressors; a classifier has one lam")
-    host = HostData.of(get_config()["device"], X, y, {"sample_weight": sample_weight})
-    X, y = indexable(host.X, host.y)
     candidates, found = search.cv_results_["params"], []
-    metric, sign, weight = _metric(search, host.params["sample_weight"])
+    metric, sign, weight = _metric(search, search.heldout(0).sample_weight)
     for one in candidate_models(search.estimator, candidates):
         every = [search.heldout(i) for i in one.indices]
         scores = np.array([sign * _values(metric, search.aggregate, u, weight) for u in every])
@@ -70,6 +68,8 @@ def fit_per_target(search: Any, X: Any, y: Any, sample_weight: Any) -> PerTarget
     params = {name: value for name, value in params.items() if name != "lam"}
     model = clone(search.estimator).set_params(**clone(params, safe=False))
     check_exact_kernel(model, "fit_per_target", "search the targets one by one")
+    host = HostData.of(get_config()["device"], X, y, {"sample_weight": sample_weight})
+    X, y = indexable(host.X, host.y)
     _fit(model, lams, host.to_device(X), y, host.params["sample_weight"])
     if not host.given:
         model_to_host(model)
