@@ -20,9 +20,8 @@ from onefit._types import Array
 from onefit.heldout import HeldOut
 from onefit.plan import Explanation
 from onefit.search.grid import PlannedSearch
-from onefit.search.inputs import FitInputs
 from onefit.search.outcome import Outcome
-from onefit.search.scorers import Scorers, Scoring
+from onefit.search.scorers import FitInputs, Scorers, Scoring
 
 __all__ = ["NotKept", "SearchRows"]
 

@@ -27,11 +27,11 @@ from onefit.search import continuous
 from onefit.search.criterion import get_criterion
 from onefit.search.descend import descend
 from onefit.search.evaluation import SearchRows
-from onefit.search.inputs import FitInputs, only_weight, resolve_scorers, route
+from onefit.search.inputs import only_weight, resolve_scorers, route
 from onefit.search.outcome import Outcome, Task
 from onefit.search.race import left_out, racing, without_scores
 from onefit.search.resume import Runner, fingerprint
-from onefit.search.scorers import Scoring, build_scoring
+from onefit.search.scorers import FitInputs, Scoring
 from onefit.search.setup import Setup, set_up
 from onefit.search.workers import run_jobs
 
@@ -53,10 +53,7 @@ class HeldRows(SearchRows):
     def __init__(self, search: Any, setup: Setup, given: FitInputs) -> None:
         self.search, self.setup, self.given = search, setup, given
         self.scorers = given.scorers
-        build = partial(
-            build_scoring, given.scorers, setup.model, given.X, given.y, given.params, setup.folds,
-            plain=setup.plain,
-        )  # fmt: skip
+        build = partial(given.scoring, setup.model, setup.folds, plain=setup.plain)
         pooled = build(pooled=True) if search.aggregate == "pooled" else None
         scoring = build(undefined=pooled is not None)
         criterion = get_criterion(search.criterion)

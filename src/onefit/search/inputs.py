@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection
 from numbers import Integral
 from typing import Any
 
@@ -24,30 +23,9 @@ from onefit.search.race import racing
 from onefit.search.scorers import Scorers
 
 __all__ = [
-    "FitInputs", "check_refit", "check_settings", "choosing_metric", "is_multimetric",
+    "check_refit", "check_settings", "choosing_metric", "is_multimetric",
     "only_weight", "resolve_scorers", "route", "winner_of",
 ]  # fmt: skip
-
-
-@dataclass(frozen=True)
-class FitInputs:
-    """What the caller gave to a search.
-
-    Attributes
-    ----------
-    scorers : Scorers
-    X, y, weight : rows, targets, weights of the fits or None
-    params : metadata of the scorers
-    groups : (n,) array or None
-        The group of each row, where rows of a group are not independent.
-    """
-
-    scorers: Scorers
-    X: Any = field(repr=False)
-    y: Any = field(repr=False)
-    weight: Any = field(repr=False)
-    params: Mapping[str, Any] = field(repr=False)
-    groups: Any = field(repr=False)
 
 
 def check_settings(search: Any) -> None:

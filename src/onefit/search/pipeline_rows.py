@@ -28,7 +28,7 @@ from onefit.predict import check_training
 from onefit.search.all_rows import all_rows_of
 from onefit.search.grid import CandidateModel
 from onefit.search.in_memory import HeldRows, fit_winner, followed
-from onefit.search.inputs import FitInputs, resolve_scorers, route
+from onefit.search.inputs import resolve_scorers, route
 from onefit.search.outcome import Outcome, Scores, Task
 from onefit.search.pipeline import Setting, Work, run_units, settings_of, units_of
 from onefit.search.preprocess import (
@@ -39,6 +39,7 @@ from onefit.search.preprocess import (
 )
 from onefit.search.resume import Runner, data_words
 from onefit.search.rows import FoldedSample
+from onefit.search.scorers import FitInputs
 from onefit.search.setup import Setup, draw_folds
 from onefit.search.workers import WorkerPlan
 

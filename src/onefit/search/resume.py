@@ -21,8 +21,8 @@ from onefit.heldout import METHODS
 from onefit.journal import Journal
 from onefit.kernels import as_rows
 from onefit.search.grid import CandidateModel
-from onefit.search.inputs import FitInputs
 from onefit.search.outcome import Outcome
+from onefit.search.scorers import FitInputs
 
 __all__ = ["Runner", "data_words", "fingerprint"]
 

@@ -41,10 +41,10 @@ from onefit.search.continuous import expand, listed
 from onefit.search.criterion import get_criterion
 from onefit.search.evaluation import SearchRows
 from onefit.search.grid import PlannedSearch, candidate_models, candidates
-from onefit.search.inputs import FitInputs, only_weight, resolve_scorers
+from onefit.search.inputs import only_weight, resolve_scorers
 from onefit.search.outcome import Outcome, Scores
 from onefit.search.passes import Passes, StreamedModel, batches, make_work, stream_jobs
-from onefit.search.scorers import Scoring, build_scoring, check_defined
+from onefit.search.scorers import FitInputs, Scoring, check_defined
 from onefit.search.stream_checks import (
     Metrics,
     check_levels,
@@ -163,12 +163,8 @@ class StreamedRows(SearchRows):
         rows, weight = np.arange(held.folds.n)[:, None], held.sample_weight
         params = {} if weight is None else {"sample_weight": weight}
         given = FitInputs(self.scorers, rows, held.targets, weight, params, groups)
-        model = self.setup.model_of(index)
-        scoring = build_scoring(
-            self.scorers, model, rows, held.targets, params, held.folds, undefined=True,
-            plain=self.setup.plain,
-        )  # fmt: skip
-        return given, scoring
+        model, plain = self.setup.model_of(index), self.setup.plain
+        return given, given.scoring(model, held.folds, undefined=True, plain=plain)
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
         """The winner is fitted already: the passes gave its model of all rows, too."""
