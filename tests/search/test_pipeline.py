@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler, TargetEnc
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, nested_cv
 from onefit.features import Fourier
-from onefit.search import pipeline
+from onefit.search import Interval, pipeline
 
 rng = np.random.default_rng(0)
 N = 60
@@ -271,6 +271,21 @@ def common_letters(one, other):
         np.array([[w.count(c) for c in "abc"] for w in some.ravel()]) for some in (one, other)
     ]
     return (1.0 + counts[0] @ counts[1].T) ** 2
+
+
+@pytest.mark.parametrize(
+    ("values", "match"),
+    [
+        ({"kernelregressor__lam": Interval()}, "for a pipeline give a list of values"),
+        ({"kernelregressor__C": [1.0]}, r"'kernelregressor__C', which .* lam = 1 / \(2 n C\)"),
+        ({"kernelregressor__gama": [1.0]}, "did you mean 'gamma'"),
+        ({"kernelregressor__lam": []}, "lam"),
+    ],
+)
+def test_grids_that_are_refused(values, match):
+    model = make_pipeline(StandardScaler(), KernelRegressor())
+    with pytest.raises(ValueError, match=match):
+        KernelSearchCV(model, values).fit(X, Y)
 
 
 def test_workers():

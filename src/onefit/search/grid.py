@@ -57,6 +57,7 @@ __all__ = [
     "PlannedSearch",
     "candidate_models",
     "candidates",
+    "check_names",
     "check_rows",
     "jobs",
     "jobs_by",
@@ -171,7 +172,7 @@ class PlannedSearch:
 
 
 def settings(param_grid: Any, n_iter: int | None, random_state: Any) -> list[dict[str, Any]]:
-    """All settings of a grid, or ``n_iter`` of them at random.
+    """All settings of a grid, or ``n_iter`` of them at random; at least one.
 
     Parameters
     ----------
@@ -195,7 +196,10 @@ def settings(param_grid: Any, n_iter: int | None, random_state: Any) -> list[dic
                 f"param_grid has a distribution for {drawn[0]!r}, which a grid cannot exhaust; "
                 "set n_iter, the number of candidates to draw, or give a list of values"
             )
-        return list(ParameterGrid(param_grid))
+        found = list(ParameterGrid(param_grid))
+        if not found:
+            raise ValueError(f"param_grid={param_grid!r} holds no candidate; use {{}} for one")
+        return found
     if not isinstance(n_iter, numbers.Integral) or isinstance(n_iter, bool) or n_iter < 1:
         raise ValueError(
             f"n_iter must be a whole number of at least 1, got {n_iter!r}; None tries a whole grid"
@@ -228,19 +232,26 @@ def candidates(
     ValueError: param_grid names 'gama', which KernelRegressor does not have; did you mean 'gamma'?
     """
     found = settings(param_grid, n_iter, random_state)
-    if not found:
-        raise ValueError(f"param_grid={param_grid!r} holds no candidate at all; use {{}} for one")
+    check_names(estimator, found)
+    for part in parts(param_grid):
+        _check_useful(estimator, part)
+    return found
+
+
+def check_names(estimator: Any, found: Sequence[dict[str, Any]], prefix: str = "") -> None:
+    """Refuse candidates with parameters that a kernel estimator does not have.
+
+    ``prefix`` is what a pipeline puts before their names.
+    """
     known = estimator.get_params(deep=True)
     nested = tuple(f"{name}__" for name in NAMED if name in known)  # checked with its object
     for name in dict.fromkeys(name for candidate in found for name in candidate):
         if name not in known and not name.startswith(nested):
             hint = CONVERSIONS.get(name) or suggest(name, known)
+            kind = type(estimator).__name__
             raise ValueError(
-                f"param_grid names {name!r}, which {type(estimator).__name__} does not have{hint}"
+                f"param_grid names {prefix + name!r}, which {kind} does not have{hint}"
             )
-    for part in parts(param_grid):
-        _check_useful(estimator, part)
-    return found
 
 
 def _check_useful(estimator: Any, part: Mapping[str, Any]) -> None:

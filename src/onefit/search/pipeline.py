@@ -29,11 +29,21 @@ from onefit.estimators.unused import UnusedParameterWarning
 from onefit.folds import Folds
 from onefit.heldout import HeldOutPath, Iterative
 from onefit.heldout.train_test import TrainTest
-from onefit.kernels import Geometry, is_objects
+from onefit.kernels import Bank, Geometry, is_objects
 from onefit.linalg import HOST, LinAlgError
 from onefit.linalg.device import Device
 from onefit.plan.choice import MIN_ITERATED_ROWS
-from onefit.search.grid import CandidateModel, Job, candidate_models, check_rows, jobs, settings
+from onefit.search.continuous import Interval
+from onefit.search.grid import (
+    CandidateModel,
+    Job,
+    candidate_models,
+    check_names,
+    check_rows,
+    jobs,
+    parts,
+    settings,
+)
 from onefit.search.job import run_job
 from onefit.search.outcome import Outcome, Task
 from onefit.search.preprocess import (
@@ -81,11 +91,14 @@ class Setting:
 
 def settings_of(search: Any) -> tuple[list[dict[str, Any]], list[Setting]]:
     """The candidates of a grid over a pipeline, and their settings."""
-    found = settings(search.param_grid, search.n_iter, search.random_state)
-    if not found:
+    values = [value for part in parts(search.param_grid) for value in part.values()]
+    if any(isinstance(one, Interval | Bank) for one in values):
         raise ValueError(
-            f"param_grid={search.param_grid!r} holds no candidate at all; use {{}} for one"
+            "param_grid has an Interval or a Bank, whose values are found on one kernel matrix of "
+            "all rows; for a pipeline give a list of values, or transform X first and search the "
+            "kernel estimator alone"
         )
+    found = settings(search.param_grid, search.n_iter, search.random_state)
     path = kernel_path(search.estimator)
     assert path
     prefix = "__".join(path)
@@ -126,18 +139,7 @@ def _setting(search: Any, found: list[dict[str, Any]], indices: list[int], prefi
         {name[len(prefix) + 2 :]: value for name, value in found[i].items() if name not in shared}
         for i in indices
     ]
-    known = leaf.get_params(deep=True)
-    for name in dict.fromkeys(name for one in own for name in one):
-        if name not in known and name.partition("__")[0] not in known:
-            raise ValueError(
-                f"param_grid names {prefix + '__' + name!r}, but {type(leaf).__name__} has no "
-                f"parameter {name!r}"
-            )
-        if name == "lam" and any(not np.isscalar(one.get("lam", 1.0)) for one in own):
-            raise ValueError(
-                "param_grid has an Interval for lam, which is refined on one full-sample fit; "
-                "with preprocessing in the folds give a list of values"
-            )
+    check_names(leaf, own, f"{prefix}__")
     group = [
         replace(one, indices=tuple(indices[i] for i in one.indices))
         for one in candidate_models(leaf, own)
