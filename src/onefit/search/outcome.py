@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -60,19 +61,25 @@ class Task:
 
     def score(self, model: Any, held: HeldOutPath) -> Scores:
         """The scores of held-out values."""
+        if not self.scoring.names:
+            return Scores()
         values, done = held.values, held.done
         pooled = {} if self.pooled is None else self.pooled.score(model, values, done)
         by_split = self.scoring.score(model, values, done)
         return Scores(by_split, self.totals(by_split, pooled), self._ends(held))
 
+    @cached_property
+    def _tolerance(self) -> float:
+        """What exact held-out values may differ by."""
+        return EXACT_TOLERANCE * float(target_scale(self.sample.Y, self.sample.s).max())
+
     def _ends(self, held: HeldOutPath) -> dict[str, Array]:
         """The least and the largest total, (L, 2), NaN without values."""
         known = np.isfinite(held.values).all(axis=(1, 2))
-        if not known.any():
+        if not (self.scoring.fast and known.any()):
             return {}
         values, error = held.values[known].astype(np.float64), held.error[known]
-        error = np.where(np.isnan(error), np.inf, error)
-        error += EXACT_TOLERANCE * float(target_scale(self.sample.Y, self.sample.s).max())
+        error = np.where(np.isnan(error), np.inf, error) + self._tolerance
         each = np.repeat(error, np.diff(self.sample.folds.offsets), axis=1)[..., None]
         pooled = {} if self.pooled is None else score_ends(self.pooled, values, each)
         found = {}
