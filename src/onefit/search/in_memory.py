@@ -35,7 +35,7 @@ from onefit.search.scorers import FitInputs, Scoring
 from onefit.search.setup import Setup, set_up
 from onefit.search.workers import run_jobs
 
-__all__ = ["HeldRows", "RowsInMemory", "fit_winner", "followed"]
+__all__ = ["HeldRows", "RowsInMemory", "followed"]
 
 
 class HeldRows(SearchRows):
@@ -81,6 +81,39 @@ class HeldRows(SearchRows):
 
     def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:
         return self.given, self.scoring
+
+    def fit_winner(
+        self,
+        X: Any,
+        params: dict[str, Any],
+        fitted: dict[str, Any],
+        context: Any,
+        device: Device | None = None,
+    ) -> dict[str, Any]:
+        """The winner fitted to all rows with ``params``, metadata of the estimator's fit.
+
+        The kernel estimator of a pipeline is fitted on ``device``, and returned to the host.
+        """
+        search, y = self.search, self.given.y
+        task = context.subcontext(task_name="refit-with-best-params")
+        task.call_on_fit_task_begin(estimator=search, X=X, y=y)
+        start = time.perf_counter()
+        best = clone(search.estimator).set_params(**clone(fitted["best_params_"], safe=False))
+        with warnings.catch_warnings():
+            # a grid may pair a kernel with parameters of another, which the winner has too
+            warnings.simplefilter("ignore", UnusedParameterWarning)
+            if device is None:
+                best.fit(X, y, **params)
+            else:
+                moved = ("to the device", FunctionTransformer(device.asarray))
+                fit = Pipeline([*best.steps[:-1], moved, best.steps[-1]]).fit(X, y, **params)
+                best.steps = [*fit.steps[:-2], fit.steps[-1]]
+                model_to_host(best[-1])
+        found = {"best_estimator_": best, "refit_time_": time.perf_counter() - start}
+        if hasattr(best, "feature_names_in_"):
+            found["feature_names_in_"] = best.feature_names_in_
+        task.call_on_fit_task_end(estimator=search, X=X, y=y)
+        return found
 
 
 class RowsInMemory(HeldRows):
@@ -162,9 +195,8 @@ class RowsInMemory(HeldRows):
         return left_out(search, setup, setup.folds, self.X, self.y, self.params, metric)
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
-        X = self.host.to_device(self.X)
         params = {"sample_weight": self.given.weight}
-        found = fit_winner(self.search, X, self.y, params, fitted, context)
+        found = self.fit_winner(self.host.to_device(self.X), params, fitted, context)
         if not self.host.given:
             model_to_host(found["best_estimator_"])
         return found
@@ -215,37 +247,3 @@ def followed(
             if isinstance(runs, Generator):
                 runs.close()
     parent.call_on_fit_task_end(estimator=search)
-
-
-def fit_winner(
-    search: Any,
-    X: Any,
-    y: Any,
-    params: dict[str, Any],
-    fitted: dict[str, Any],
-    context: Any,
-    device: Device | None = None,
-) -> dict[str, Any]:
-    """The winner fitted to all rows with ``params``, metadata of the estimator's fit.
-
-    The kernel estimator of a pipeline is fitted on ``device``, and returned to the host.
-    """
-    task = context.subcontext(task_name="refit-with-best-params")
-    task.call_on_fit_task_begin(estimator=search, X=X, y=y)
-    start = time.perf_counter()
-    best = clone(search.estimator).set_params(**clone(fitted["best_params_"], safe=False))
-    with warnings.catch_warnings():
-        # a grid may pair a kernel with parameters of another, which the winner has too
-        warnings.simplefilter("ignore", UnusedParameterWarning)
-        if device is None:
-            best.fit(X, y, **params)
-        else:
-            moved = ("to the device", FunctionTransformer(device.asarray))
-            fit = Pipeline([*best.steps[:-1], moved, best.steps[-1]]).fit(X, y, **params)
-            best.steps = [*fit.steps[:-2], fit.steps[-1]]
-            model_to_host(best[-1])
-    found = {"best_estimator_": best, "refit_time_": time.perf_counter() - start}
-    if hasattr(best, "feature_names_in_"):
-        found["feature_names_in_"] = best.feature_names_in_
-    task.call_on_fit_task_end(estimator=search, X=X, y=y)
-    return found

@@ -27,7 +27,7 @@ from onefit.linalg.which import named_device
 from onefit.predict import check_training
 from onefit.search.all_rows import all_rows_of
 from onefit.search.grid import CandidateModel
-from onefit.search.in_memory import HeldRows, fit_winner, followed
+from onefit.search.in_memory import HeldRows, followed
 from onefit.search.inputs import resolve_scorers, route
 from onefit.search.outcome import Outcome, Scores, Task
 from onefit.search.pipeline import Setting, Work, run_units, settings_of, units_of
@@ -123,9 +123,7 @@ class PipelineRows(HeldRows):
         self.outcomes = outcomes_of(self.task, setup.jobs, found, search.error_score)
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
-        given = self.given
-        params = (self.search, given.X, given.y, self.fit_params, fitted, context)
-        return fit_winner(*params, device=self.device)
+        return self.fit_winner(self.given.X, self.fit_params, fitted, context, self.device)
 
 
 def _check_options(search: Any) -> None:
