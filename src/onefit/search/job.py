@@ -56,7 +56,7 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
                 definite=job.kernel.definite,
             )
             start = perf_counter() - share
-            at = _Prepared(task, job, model, problem)
+            at = _Evaluator(task, job, model, problem)
             outcome = at(model.lams, start)
             if model.continuous:
                 outcome = _refined(task, model, outcome, at)
@@ -87,7 +87,7 @@ def _matrix(job: Job, sample: FoldedSample, geometry: Geometry | None) -> Any:
     return tiles if job.tiled else tiles.hold()
 
 
-class _Prepared:
+class _Evaluator:
     """A model on its kernel matrix, prepared: its outcomes at any lambdas, of no candidates yet."""
 
     def __init__(self, task: Task, job: Job, model: CandidateModel, problem: Problem) -> None:

@@ -22,10 +22,14 @@ from onefit.search.intervals import score_ends
 from onefit.search.rows import FoldedSample
 from onefit.search.scorers import Scoring
 
-__all__ = ["LEFT_OUT", "Outcome", "Scores", "Task", "values_of"]
+__all__ = ["LEFT_OUT", "ByMetric", "Outcome", "Task", "values_of"]
 
+#: from the name of a metric to an array
+ByMetric = dict[str, Array]
 #: the method of candidates that lost on a sample of the rows, and have no score (race.py)
 LEFT_OUT = "left out"
+#: fields of an outcome that have an array for every metric
+BY_METRIC = ("scores", "totals", "ends")
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Task:
     criterion: CriterionLike | None = None
     metric: str | None = None
 
-    def totals(self, scores: dict[str, Array], pooled: dict[str, Array]) -> dict[str, Array]:
+    def totals(self, scores: ByMetric, pooled: ByMetric) -> ByMetric:
         """One number per lambda, from scores of the splits (..., k) and of all rows (..., 1)."""
         sizes = np.diff(self.sample.folds.offsets)
         whole = {name: one[..., 0] for name, one in pooled.items()}
@@ -59,21 +63,21 @@ class Task:
             name: aggregate(self.how, one, sizes, whole.get(name)) for name, one in scores.items()
         }
 
-    def score(self, model: Any, held: HeldOutPath) -> Scores:
-        """The scores of held-out values."""
+    def score(self, model: Any, held: HeldOutPath) -> tuple[ByMetric, ByMetric, ByMetric]:
+        """Scores, totals and ends of an outcome with these held-out values."""
         if not self.scoring.names:
-            return Scores()
+            return {}, {}, {}
         values, done = held.values, held.done
         pooled = {} if self.pooled is None else self.pooled.score(model, values, done)
-        by_split = self.scoring.score(model, values, done)
-        return Scores(by_split, self.totals(by_split, pooled), self._ends(held))
+        scores = self.scoring.score(model, values, done)
+        return scores, self.totals(scores, pooled), self._ends(held)
 
     @cached_property
     def _tolerance(self) -> float:
         """What exact held-out values may differ by."""
         return EXACT_TOLERANCE * float(target_scale(self.sample.Y, self.sample.s).max())
 
-    def _ends(self, held: HeldOutPath) -> dict[str, Array]:
+    def _ends(self, held: HeldOutPath) -> ByMetric:
         """The least and the largest total, (L, 2), NaN without values."""
         known = np.isfinite(held.values).all(axis=(1, 2))
         if not (self.scoring.fast and known.any()):
@@ -90,38 +94,6 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Scores:
-    """Scores at L lambdas, by metric.
-
-    Attributes
-    ----------
-    by_split : name -> (L, k) array
-    totals : name -> (L,) array
-        Their aggregates.
-    ends : name -> (L, 2) array
-        The least and the largest total that bounds of held-out values leave open, for metrics with
-        intervals.
-    """
-
-    by_split: dict[str, Array] = field(default_factory=dict)
-    totals: dict[str, Array] = field(default_factory=dict)
-    ends: dict[str, Array] = field(default_factory=dict)
-
-    @classmethod
-    def joined(cls, parts: Sequence[Scores], sizes: list[int]) -> Scores:
-        """The lambdas of several, one after the other."""
-        return cls(*(_stacked(list(some), sizes) for some in zip(*map(_dicts, parts), strict=True)))
-
-    def take(self, places: list[int]) -> Scores:
-        """The scores at some of the lambdas."""
-        return Scores(*({name: one[places] for name, one in part.items()} for part in _dicts(self)))
-
-
-def _dicts(scores: Scores) -> tuple[dict[str, Array], ...]:
-    return scores.by_split, scores.totals, scores.ends
-
-
-@dataclass(frozen=True)
 class Outcome:
     """The outcome of one model; L lambdas, k splits, N test rows, q targets.
 
@@ -129,7 +101,13 @@ class Outcome:
     ----------
     indices : the candidates, one per lambda
     method : str
-    scores : Scores
+    scores : name -> (L, k) array
+        Of the splits.
+    totals : name -> (L,) array
+        Their aggregates.
+    ends : name -> (L, 2) array
+        The least and the largest total that bounds of held-out values leave open, for metrics with
+        intervals.
     values : (L, N, q) array
     exact, error, moved, steps : (L, k) arrays, see :class:`onefit.heldout.HeldOut`
     order : int or None
@@ -145,7 +123,9 @@ class Outcome:
 
     indices: tuple[int, ...]
     method: str
-    scores: Scores
+    scores: ByMetric
+    totals: ByMetric
+    ends: ByMetric
     values: Array = field(repr=False)
     exact: Array
     error: Array
@@ -165,10 +145,13 @@ class Outcome:
         moved, steps = (
             x.astype(np.min_scalar_type(x.max(initial=0))) for x in (held.moved, held.steps)
         )
+        scores, totals, ends = task.score(model.estimator, held)
         return cls(
             indices=model.indices,
             method=method,
-            scores=task.score(model.estimator, held),
+            scores=scores,
+            totals=totals,
+            ends=ends,
             values=held.values,
             exact=held.exact,
             error=held.error,
@@ -184,29 +167,32 @@ class Outcome:
         if len(parts) == 1:
             return parts[0]
         sizes = [len(one.reasons) for one in parts]
-        arrays: dict[str, Any] = {
+        by_lam: dict[str, Any] = {
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in parts[0]._arrays()
         }
+        for name in BY_METRIC:
+            by_lam[name] = _stacked([getattr(part, name) for part in parts], sizes)
         return replace(
             parts[0],
             indices=tuple(chain.from_iterable(one.indices for one in parts)),
-            scores=Scores.joined([one.scores for one in parts], sizes),
             order=next((one.order for one in parts if one.order is not None), None),
             reasons=list(chain.from_iterable(one.reasons for one in parts)),
             fit_seconds=float(np.average([one.fit_seconds for one in parts], weights=sizes)),
             score_seconds=float(np.average([one.score_seconds for one in parts], weights=sizes)),
-            **arrays,
+            **by_lam,
         )
 
     def take(self, places: list[int]) -> Outcome:
         """The outcome of some of the lambdas."""
+        by_lam: dict[str, Any] = {name: one[places] for name, one in self._arrays().items()}
+        for name in BY_METRIC:
+            by_lam[name] = {metric: one[places] for metric, one in getattr(self, name).items()}
         return replace(
             self,
             indices=tuple(self.indices[i] for i in places),
-            scores=self.scores.take(places),
             reasons=[self.reasons[i] for i in places],
-            **{name: one[places] for name, one in self._arrays().items()},
+            **by_lam,
         )
 
     def _arrays(self) -> dict[str, Any]:
@@ -236,7 +222,7 @@ class Outcome:
         if self.criterion is not None:
             return self.criterion
         none = np.full(len(self.reasons), np.nan)
-        return -self.scores.totals.get(metric or "", none)
+        return -self.totals.get(metric or "", none)
 
 
 def values_of(metric: str | None, outcomes: list[Outcome], size: int) -> Array:
@@ -247,7 +233,7 @@ def values_of(metric: str | None, outcomes: list[Outcome], size: int) -> Array:
     return values
 
 
-def _stacked(parts: list[dict[str, Array]], sizes: list[int]) -> dict[str, Array]:
+def _stacked(parts: list[ByMetric], sizes: list[int]) -> ByMetric:
     """Scores one after the other; a part whose lams all failed has none, which is NaN here."""
     shapes = {name: one.shape[1:] for part in parts for name, one in part.items()}
     return {

@@ -29,7 +29,7 @@ from onefit.search.all_rows import all_rows_of
 from onefit.search.grid import CandidateModel
 from onefit.search.in_memory import HeldRows, followed
 from onefit.search.inputs import resolve_scorers, route
-from onefit.search.outcome import Outcome, Scores, Task
+from onefit.search.outcome import Outcome, Task
 from onefit.search.pipeline import Setting, Work, run_units, settings_of, units_of
 from onefit.search.preprocess import (
     kernel_estimator,
@@ -243,8 +243,8 @@ def _outcome(
     outcome = Outcome.of(task, candidate, _side_by_side(task, candidate, parts), TrainTest.name)
     if why:
         failed = np.array([isinstance(one, str) for one in parts])
-        by_split, none = outcome.scores.by_split, np.full((L, len(parts)), np.nan)
-        scores = {name: by_split.get(name, none.copy()) for name in task.scoring.names}
+        none = np.full((L, len(parts)), np.nan)
+        scores = {name: outcome.scores.get(name, none.copy()) for name in task.scoring.names}
         for one in scores.values():
             one[:, failed] = error_score
         pooled = dict.fromkeys(scores, none[:, :1])
@@ -252,7 +252,9 @@ def _outcome(
         values[:, np.repeat(failed, np.diff(task.sample.folds.offsets))] = np.nan
         outcome = replace(
             outcome,
-            scores=Scores(scores, task.totals(scores, pooled)),
+            scores=scores,
+            totals=task.totals(scores, pooled),
+            ends={},
             values=values,
             reasons=[reason or why for reason in outcome.reasons],
         )

@@ -23,7 +23,7 @@ from onefit._indexing import draw_rows, select_params, split_rows
 from onefit._types import Array
 from onefit.folds import Folds
 from onefit.search.grid import CandidateModel, PlannedSearch
-from onefit.search.outcome import LEFT_OUT, Outcome, Scores
+from onefit.search.outcome import LEFT_OUT, Outcome
 
 __all__ = ["left_out", "racing", "without_scores"]
 
@@ -117,7 +117,9 @@ def _unscored(indices: tuple[int, ...], reasons: dict[int, str], like: Outcome) 
     return Outcome(
         indices=indices,
         method=LEFT_OUT,
-        scores=Scores(),
+        scores={},
+        totals={},
+        ends={},
         values=filled(like.values, np.nan),
         exact=filled(like.exact, False),
         error=filled(like.error, np.nan),

@@ -69,9 +69,8 @@ def tabulate(
         total = np.full(C, np.nan)
         for outcome in outcomes:
             rows = list(outcome.indices)
-            if name in outcome.scores.by_split:
-                split[rows] = outcome.scores.by_split[name]
-                total[rows] = outcome.scores.totals[name]
+            if name in outcome.scores:
+                split[rows], total[rows] = outcome.scores[name], outcome.totals[name]
         scores[name], totals[name] = split, total
         table |= {f"split{i}_test_{name}": split[:, i] for i in range(k)}
         table[f"mean_test_{name}"] = split.mean(axis=1)
@@ -82,7 +81,7 @@ def tabulate(
         table[f"rank_test_{name}"] = rank(totals[name])
     table |= _trust_columns(C, outcomes)
     for outcome in outcomes:
-        for name, ends in outcome.scores.ends.items():
+        for name, ends in outcome.ends.items():
             for side, end in zip(("low", "high"), ends.T, strict=True):
                 column = table.setdefault(f"{side}_test_{name}", np.full(C, np.nan))
                 column[list(outcome.indices)] = end

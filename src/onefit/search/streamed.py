@@ -42,7 +42,7 @@ from onefit.search.criterion import get_criterion
 from onefit.search.evaluation import SearchRows
 from onefit.search.grid import PlannedSearch, candidate_models, candidates
 from onefit.search.inputs import only_weight, resolve_scorers
-from onefit.search.outcome import Outcome, Scores
+from onefit.search.outcome import ByMetric, Outcome
 from onefit.search.passes import Passes, StreamedModel, batches, make_work, stream_jobs
 from onefit.search.scorers import FitInputs, Scoring, check_defined
 from onefit.search.stream_checks import (
@@ -226,7 +226,7 @@ def _targets(search: Any, source: Source) -> tuple[Source, Any, int]:
 def _outcome(
     one: StreamedModel,
     found: FoldModels,
-    scores: Scores,
+    scores: tuple[ByMetric, ByMetric, ByMetric],
     survey: Surveyed,
     seconds: float,
     judged: tuple[Array, list[str]] | None,
@@ -235,10 +235,13 @@ def _outcome(
     criterion, remarks = (None, [""] * len(found.reasons)) if judged is None else judged
     bounds = np.moveaxis(found.bounds, 0, 1)  # (L, k, q)
     L, k, _ = bounds.shape
+    by_split, totals, ends = scores
     return Outcome(
         indices=one.model.indices,
         method=one.method,
-        scores=scores,
+        scores=by_split,
+        totals=totals,
+        ends=ends,
         values=np.empty((L, 0, bounds.shape[2])),
         exact=np.asarray((bounds <= EXACT_TOLERANCE * one.surveyed(survey).scale).all(axis=2)),
         error=np.asarray(bounds.max(axis=2)),
@@ -266,9 +269,10 @@ def _scores(
     metrics: Metrics,
     sums: tuple[RowSums, ...],
     found: FoldModels,
-) -> Scores:
-    """Scores of a model, lambda by lambda; with ends if held-out values are one per target."""
-    scores, known = Scores(), np.array([not reason for reason in found.reasons])
+) -> tuple[ByMetric, ByMetric, ByMetric]:
+    """Scores and totals of an outcome; ends too if held-out values are one per target."""
+    scores, totals, ends = ByMetric(), ByMetric(), ByMetric()
+    known = np.array([not reason for reason in found.reasons])
     for (name, (metric, sign)), one in zip(metrics.items(), sums, strict=True):
         # axes (1 or 3, k, L), and pooled: the scores and, if they are known, their ends
         by_fold, pooled = (sign * each for each in finished(metric, one, survey))
@@ -276,8 +280,8 @@ def _scores(
             by_fold[1:], pooled[1:] = by_fold[:0:-1].copy(), pooled[:0:-1].copy()
         by_fold = np.where(known[:, None], np.moveaxis(by_fold, 1, 2), np.nan)
         pooled = np.where(known, pooled, np.nan)
-        total, *ends = aggregate(how, np.ascontiguousarray(by_fold), survey.rows, pooled)
-        scores.by_split[name], scores.totals[name] = by_fold[0], total
-        if ends and plain:
-            scores.ends[name] = np.stack(ends, axis=1)
-    return scores
+        total, *both = aggregate(how, np.ascontiguousarray(by_fold), survey.rows, pooled)
+        scores[name], totals[name] = by_fold[0], total
+        if both and plain:
+            ends[name] = np.stack(both, axis=1)
+    return scores, totals, ends
