@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 import pytest
-from sklearn.metrics import check_scoring, get_scorer
+from sklearn.metrics import get_scorer
 
 import onefit
 
@@ -73,11 +73,6 @@ def test_no_other_private_name_is_used():
 @pytest.mark.parametrize("name", OF_SCORERS)
 def test_a_scorer_tells_what_it_computes(name):
     assert hasattr(get_scorer("r2"), name), f"scikit-learn moved {name} of scorers"
-
-
-def test_several_scorers_are_found_in_one():
-    found = check_scoring(scoring=["r2", "neg_mean_squared_error"])
-    assert list(found._scorers) == ["r2", "neg_mean_squared_error"]
 
 
 def test_the_scan_sees_imports_and_text(tmp_path):

@@ -28,7 +28,7 @@ from onefit.scoring import Metric, Truth
 from onefit.scoring.aggregate import aggregate
 from onefit.search.grid import CandidateModel, Job
 from onefit.search.in_memory import RowsInMemory
-from onefit.search.inputs import choosing_metric, resolve_scorers
+from onefit.search.inputs import choosing_metric
 from onefit.spec.coding import class_codes
 from onefit.spec.needs import require_of_model
 
@@ -81,10 +81,9 @@ class ScoredCandidates:
         cls, search: Any, X: Any, y: Any, groups: Any, n_jobs: int | None, verbose: int
     ) -> ScoredCandidates:
         """The candidates, with all checks of a search and those of the permutation test."""
-        scorers = resolve_scorers(search)
         params = {} if groups is None else {"groups": groups}
-        rows = RowsInMemory(search, X, y, params, scorers)
-        metric = choosing_metric(search, scorers, rows.names)
+        rows = RowsInMemory(search, X, y, params)
+        metric = choosing_metric(search, rows.scorers, rows.names)
         rows.check(metric)
         setup, scoring = rows.setup, rows.task.pooled or rows.task.scoring
         for job in setup.jobs:

@@ -26,12 +26,7 @@ from onefit.search.criterion import CriterionLike
 from onefit.search.evaluation import NotKept, SearchRows
 from onefit.search.fitted_once import RowsOnAllRows
 from onefit.search.in_memory import RowsInMemory
-from onefit.search.inputs import (
-    check_settings,
-    choosing_metric,
-    is_multimetric,
-    resolve_scorers,
-)
+from onefit.search.inputs import check_settings, choosing_metric, is_multimetric
 from onefit.search.objective import ByGradient
 from onefit.search.per_target import PerTarget, fit_per_target
 from onefit.search.pipeline_rows import PipelineRows, as_kernel_search
@@ -230,15 +225,14 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         -------
         self
         """
-        rows, scorers = self._rows(X, y, params)
-        metric = choosing_metric(self, scorers, rows.names)
+        rows = self._rows(X, y, params)
+        metric = choosing_metric(self, rows.scorers, rows.names)
         rows.check(metric)
         data = {"X": X, "y": y, "metadata": _metadata(params)}
         context = self._init_callback_context(max_subtasks=rows.subtasks)
         context.call_on_fit_task_begin(estimator=self, **data)
         rows.evaluate(metric, context)
-        fitted = self._conclude(rows, metric, is_multimetric(scorers, rows.names))
-        fitted["scorer_"] = getattr(scorers, "_scorers", scorers)
+        fitted = self._conclude(rows, metric)
         fitted |= rows.compared(fitted, metric)
         if self.refit:
             fitted |= rows.refit(fitted, context)
@@ -254,18 +248,18 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         """Options of the gradient descent; None for a search of candidates alone."""
         return None
 
-    def _rows(self, X: Any, y: Any, params: dict[str, Any]) -> tuple[SearchRows, Any]:
-        """Rows, which know how candidates are evaluated where they are, and the scorers."""
+    def _rows(self, X: Any, y: Any, params: dict[str, Any]) -> SearchRows:
+        """Rows, which know how candidates are evaluated where they are."""
         check_settings(self)
-        scorers = resolve_scorers(self)
         kind: Callable[..., SearchRows] = StreamedRows if is_streamed(X) else RowsInMemory
         if is_wrapped(self.estimator):
             kind = RowsOnAllRows if all_rows_of(self.method) else PipelineRows
-        return kind(self, X, y, params, scorers), scorers
+        return kind(self, X, y, params)
 
-    def _conclude(self, rows: SearchRows, metric: Any, multimetric: bool) -> dict[str, Any]:
+    def _conclude(self, rows: SearchRows, metric: Any) -> dict[str, Any]:
         """Table and winner, as fitted attributes."""
         setup, outcomes = rows.setup, rows.outcomes
+        multimetric = is_multimetric(rows.scorers, rows.names)
         results = tabulate(setup.candidates, outcomes, rows.names, rows.sizes, self.aggregate)
         warn_of_failures(results)
         rivals = row_losses(rows.scoring, outcomes, metric)
@@ -273,9 +267,10 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             blocks = blocks_of(rows.attributes["folds_"], rows.attributes["groups_"])
             results.table[f"se_test_{metric}"] = rivals.errors(blocks)
         fitted: dict[str, Any] = rows.attributes | {
-            "cv_results_": results.table | rows.intervals(),
+            "cv_results_": results.table,
             "n_splits_": rows.sizes.size,
             "multimetric_": multimetric,
+            "scorer_": rows.scorers.public,
             "plan_": setup.choices,
         }
         if not self.refit and multimetric:
@@ -311,7 +306,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         if not is_elsewhere(X):
             return float(super().score(X, y, **params))
         other = copy(self)
-        other.best_estimator_ = predicting_on_host(self.best_estimator_)
+        other.best_estimator_ = predicting_on_host(self.best_estimator_, X)
         params = {name: to_host(value, None, name) for name, value in params.items()}
         return float(super(KernelSearchCV, other).score(X, to_host(y, None, "y"), **params))
 
@@ -325,8 +320,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         """
         params = {"groups": groups, "sample_weight": sample_weight}
         given = {name: value for name, value in params.items() if value is not None}
-        rows, _ = self._rows(X, y, given)
-        return rows.explain()
+        return self._rows(X, y, given).explain()
 
     def heldout(self, index: int) -> HeldOut:
         """Held-out values of a candidate, by its position in ``cv_results_["params"]``.

@@ -54,9 +54,9 @@ from onefit._types import Array
 from onefit._validation import check_choice, check_weights
 from onefit.estimators.stacked import StackedClassifier, StackedRegressor
 from onefit.scoring.aggregate import aggregate
-from onefit.search.inputs import FitInputs, choosing_metric, resolve_scorers, route
+from onefit.search.inputs import choosing_metric, resolve_scorers, route
 from onefit.search.preprocess import is_wrapped
-from onefit.search.scorers import build_scoring
+from onefit.search.scorers import FitInputs
 from onefit.stack_candidates import SearchCandidates, without
 from onefit.stack_weights import stack_weights
 from onefit.uncertainty.headline import judge
@@ -290,17 +290,15 @@ def _with_stack(
         exact=np.ones(len(folds), dtype=bool),
     )  # fmt: skip
     scorers = resolve_scorers(search)
-    score_params = route(search, scorers, params).scorer.score
+    weight, groups = (params.get(name) for name in ("sample_weight", "groups"))
+    given = FitInputs(scorers, X, y, weight, route(search, scorers, params).scorer.score, groups)
     scoring, pooled = (
-        build_scoring(scorers, best, X, y, score_params, folds, pooled=whole, undefined=True)
-        for whole in (False, True)
+        given.scoring(best, folds, pooled=whole, undefined=True) for whole in (False, True)
     )
     metric = choosing_metric(search, scorers, scoring.names)
     assert metric is not None
     splits = scoring.score(best, values[None])[metric]
     total = pooled.score(best, values[None])[metric][:, 0]
-    weight, groups = (params.get(name) for name in ("sample_weight", "groups"))
-    given = FitInputs(scorers, X, y, weight, score_params, groups)
     headline = judge(given, scoring, best, metric, held, splits, 0, None)
     other = copy(search)
     other.best_estimator_, other.heldout_, other.stack_ = model, held, found

@@ -268,12 +268,9 @@ def _update(
     model.X_fit_, model._Y_fit, model._s_fit = X, problem.Y, problem.s
     model._loss_fit = problem.loss
     model._remember(solution, error)
-    if codes is None:
-        model._finish(problem.loss)
-    else:
+    if codes is not None:
         model._codes = codes
-        counts = np.bincount(codes[model.support_], minlength=len(model.classes_))
-        model.n_support_ = counts.astype(np.int32)
+    model._finish(problem.loss)
     _STATES[model] = _State(problem, known, factored, model.dual_coef_)
 
 

@@ -9,6 +9,7 @@ from sklearn.model_selection import cross_val_predict, cross_val_score
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.features import Fourier
+from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.rows import HashKFold, open_rows
 from onefit.scoring import ROW_METRICS, Metric
 
@@ -145,3 +146,30 @@ def test_r2_of_a_streamed_fold_of_one_row(aggregate):
         found = search.fit(rows).cv_results_
         assert np.isnan(found["split0_test_score"]).all()
         assert np.isfinite(found["pooled_test_score"]).all()
+
+
+class NearlyUndecided(HeldOutMethod):
+    """Decision values of 8e-7 with a bound of zero: the other side is within the tolerance."""
+
+    name = "nearly undecided"
+
+    def prepare(self, problem, folds):
+        return PreparedConstant(problem, folds)
+
+
+class PreparedConstant(Prepared):
+    def __init__(self, problem, folds):
+        self.problem, self.folds = problem, folds
+
+    def predict(self, lams):
+        found = HeldOutPath.empty(self.problem, self.folds, NearlyUndecided.name, lams)
+        found.values[:], found.bounds[:] = 8e-7, 0.0
+        return found.judged(self.problem)
+
+
+def test_intervals_allow_for_the_tolerance_of_labels_however_rare_a_class_is():
+    y = np.arange(150) % 25 == 0
+    search = KernelSearchCV(KernelClassifier(), GRID, method=NearlyUndecided(), cv=CV).fit(X, y)
+    results = search.cv_results_
+    assert (results["low_test_score"] == 0.0).all()
+    assert (results["high_test_score"] == 1.0).all()

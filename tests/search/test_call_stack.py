@@ -19,7 +19,7 @@ from onefit.search.all_rows import AllRows
 X = np.random.default_rng(0).normal(size=(30, 2))
 Y = np.sin(X[:, 0])
 PACKAGE = str(Path(onefit.__file__).parent)
-MAX_CALLS = 8
+MAX_CALLS = 6
 
 
 def calls_since_fit() -> list[str]:

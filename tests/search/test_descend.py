@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 
 from onefit import KernelClassifier, KernelGradientSearchCV, KernelRegressor, KernelSearchCV
+from onefit.plan import Deadline
 from onefit.scoring import one_standard_error
 from onefit.search import Interval
 
@@ -187,3 +188,14 @@ def test_a_journal_knows_the_metric_that_was_followed(tmp_path):
     again = search(grid, refit="neg_mean_absolute_error", **options).fit(X, noisy)
     fresh = search(grid, refit="neg_mean_absolute_error", **options | {"journal": None})
     assert again.best_params_ == fresh.fit(X, noisy).best_params_
+
+
+def test_a_descent_starts_from_what_a_deadline_left():
+    """The interval that it starts from is that of the candidate, whatever was not tried."""
+    grid = [{"gamma": [0.1, 0.2]}, {"gamma": Interval(0.5, 2.0)}]
+    search = KernelGradientSearchCV(KernelRegressor(), grid, cv=3, steps=3)
+    with Deadline(1e-9).over(search):
+        search.fit(X, Y)
+    (descent,) = search.descents_
+    assert len(search.cv_results_["params"]) == 2
+    assert descent.start["gamma"] == search.cv_results_["params"][0]["gamma"]

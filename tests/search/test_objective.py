@@ -38,8 +38,7 @@ def search(grid, estimator=None, **options):
 
 def objective(model, y=Y, metric="score", **params):
     """As the search makes it for its first candidate."""
-    scorers, _ = model._get_scorers()
-    rows = RowsInMemory(model, X, y, params, scorers)
+    rows = RowsInMemory(model, X, y, params)
     setup, task = rows.setup, rows.task
     machine = setup.jobs[0].models[0]
     index = machine.indices[0]

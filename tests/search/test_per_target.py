@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.datasets import make_friedman1
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
@@ -49,6 +50,17 @@ def test_each_target_gets_the_lam_of_its_own_search(how, loss):
     assert len(set(joint.lams)) > 1
     expected = np.column_stack([one.predict(X) for one in best[winner]])
     np.testing.assert_allclose(joint.estimator.predict(X), expected, rtol=1e-7, atol=1e-9)
+
+
+def test_weights_of_the_fits_alone_do_not_enter_the_scores():
+    weights = np.random.default_rng(1).uniform(0.1, 3.0, 50)
+    with config_context(enable_metadata_routing=True):
+        machine = KernelRegressor().set_fit_request(sample_weight=True)
+        machine.set_score_request(sample_weight=False)
+        search = KernelSearchCV(machine, {"lam": LAMS}, cv=CV)
+        search.fit(X, Y[:, :1], sample_weight=weights)
+        found = search.fit_per_target(X, Y[:, :1], sample_weight=weights)
+    assert found.scores[0] == pytest.approx(search.best_score_, rel=1e-12)
 
 
 def test_one_metric_of_several_and_refined_lams():

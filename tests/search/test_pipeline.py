@@ -19,6 +19,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler, TargetEnc
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, nested_cv
 from onefit.features import Fourier
+from onefit.search import Interval, pipeline
 
 rng = np.random.default_rng(0)
 N = 60
@@ -209,7 +210,82 @@ def test_journal(tmp_path):
     np.testing.assert_array_equal(
         again.cv_results_["mean_test_score"], first.cv_results_["mean_test_score"][2:4]
     )
-    np.testing.assert_array_equal(again.cv_results_["mean_fit_time"], 0.0)
+    np.testing.assert_array_equal(  # nothing was computed again
+        again.cv_results_["mean_fit_time"], first.cv_results_["mean_fit_time"][2:4]
+    )
+
+
+def test_a_grid_that_grows_computes_the_new_lams_alone(tmp_path, monkeypatch):
+    model = make_pipeline(StandardScaler(), KernelRegressor())
+    path, computed = tmp_path / "journal", []
+    predict_all = pipeline.run_job
+
+    def noted(task, job, geometry):
+        computed.extend(lam for model in job.models for lam in model.lams)
+        return predict_all(task, job, geometry)
+
+    monkeypatch.setattr(pipeline, "run_job", noted)
+    few = {"kernelregressor__lam": LAMS[1:3]}
+    KernelSearchCV(model, few, cv=3, journal=path).fit(X, Y)
+    computed.clear()
+    grown = KernelSearchCV(model, {"kernelregressor__lam": LAMS}, cv=3, journal=path).fit(X, Y)
+    assert sorted(set(computed)) == sorted(set(LAMS) - set(LAMS[1:3]))
+    whole = KernelSearchCV(model, {"kernelregressor__lam": LAMS}, cv=3).fit(X, Y)
+    np.testing.assert_allclose(
+        grown.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"], rtol=1e-9
+    )
+
+
+def test_weights_under_another_name_are_those_of_the_headline():
+    searches = []
+    with config_context(enable_metadata_routing=True):
+        for name, request in (("sample_weight", True), ("importance", "importance")):
+            leaf = KernelRegressor().set_fit_request(sample_weight=request)
+            leaf.set_score_request(sample_weight=False)
+            model = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), leaf)
+            search = KernelSearchCV(model, grid(), cv=3)
+            searches.append(search.fit(X, Y, **{name: WEIGHTS}))
+    plain, renamed = searches
+    np.testing.assert_array_equal(renamed.heldout_.sample_weight, WEIGHTS)
+    assert renamed.headline_ == plain.headline_
+
+
+def test_rows_of_texts_and_their_certificates():
+    words = np.array([" ".join("abc"[i] for i in row) for row in rng.integers(3, size=(N, 4))])
+    y = np.array([word.count("a") + 0.1 * word.count("b") for word in words])
+    search = KernelSearchCV(
+        make_pipeline(FunctionTransformer(), KernelRegressor(kernel=common_letters)),
+        {"kernelregressor__lam": LAMS}, cv=3,
+    ).fit(words, y)  # fmt: skip
+    assert search.cv_results_["exact"].all()
+    alone = KernelSearchCV(KernelRegressor(kernel=common_letters), {"lam": LAMS}, cv=3)
+    np.testing.assert_allclose(
+        search.cv_results_["mean_test_score"],
+        alone.fit(words, y).cv_results_["mean_test_score"],
+        rtol=1e-6,
+    )
+
+
+def common_letters(one, other):
+    counts = [
+        np.array([[w.count(c) for c in "abc"] for w in some.ravel()]) for some in (one, other)
+    ]
+    return (1.0 + counts[0] @ counts[1].T) ** 2
+
+
+@pytest.mark.parametrize(
+    ("values", "match"),
+    [
+        ({"kernelregressor__lam": Interval()}, "for a pipeline give a list of values"),
+        ({"kernelregressor__C": [1.0]}, r"'kernelregressor__C', which .* lam = 1 / \(2 n C\)"),
+        ({"kernelregressor__gama": [1.0]}, "did you mean 'gamma'"),
+        ({"kernelregressor__lam": []}, "lam"),
+    ],
+)
+def test_grids_that_are_refused(values, match):
+    model = make_pipeline(StandardScaler(), KernelRegressor())
+    with pytest.raises(ValueError, match=match):
+        KernelSearchCV(model, values).fit(X, Y)
 
 
 def test_workers():

@@ -59,7 +59,7 @@ class KernelEstimator(UpdatesRows, NestedParams):
     The rest of the package reads :meth:`spec`. Of the private methods it uses those that change an
     estimator, which users have ``fit`` for:
 
-    - ``_validate_X``, ``_code_targets``, ``_check_data``: check rows and targets;
+    - ``_validate_X``, ``_code_targets``, ``_check_rows``, ``_check_data``: check rows and targets;
     - ``_prepare``, ``_make_problem``: build the problem;
     - ``_solve``, ``_adopt``: set the fitted attributes;
     - ``_decision``: decision values, a column for each of the problem;
@@ -219,6 +219,23 @@ class KernelEstimator(UpdatesRows, NestedParams):
             row, column = where
             raise ValueError(f"{error}\nThe first is in row {row}, column {column}.") from error
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to rows X with targets, or labels of any type, y.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d), or (n, n) when precomputed
+        y : array of shape (n,); targets also (n, q)
+        sample_weight : array of shape (n,), default=None
+
+        Returns
+        -------
+        self
+        """
+        self._finish(self._fit(X, y, sample_weight))
+        self._to_device_of(X)
+        return self
+
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         """Everything of a fit but the solve."""
         X, Y, s = self._check_data(X, y, sample_weight)
@@ -245,10 +262,15 @@ class KernelEstimator(UpdatesRows, NestedParams):
         return "held" if nbytes <= device.room() else "tiles"
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
-        """Rows, targets and weights, checked; nothing of the size of K is made yet."""
+        """Rows, columns and weights of a fit, checked; nothing of the size of K is made yet."""
         self._check_parameters()
         self._make_loss()
         warn_of_unused(self)
+        X, Y, s = self._check_rows(X, y, sample_weight)
+        return X, self._coding().columns(Y), self._weights(Y, s)
+
+    def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
+        """Rows, targets and sample weights, which estimators that differ in parameters share."""
         X = self._validate_X(X, ensure_min_samples=2)
         rows = X
         if linalg.is_elsewhere(X):
@@ -257,8 +279,7 @@ class KernelEstimator(UpdatesRows, NestedParams):
             rows = np.empty((X.shape[0], 1), number_type(X))  # for its shape
         Y = self._code_targets(y, number_type(X))
         check_consistent_length(rows, Y)
-        s = self._weights(Y, check_weights(sample_weight, rows))
-        return X, self._coding().columns(Y), s
+        return X, Y, check_weights(sample_weight, rows)
 
     def _weights(self, Y: Array, s: Array) -> Array:
         """Weights of the rows in the fit."""
@@ -345,7 +366,8 @@ class KernelEstimator(UpdatesRows, NestedParams):
             self.landmark_indices_ = None if landmarks is None else landmarks[used]
 
     def _finish(self, loss: Loss) -> None:
-        """Give the fitted attributes the shape of y."""
+        """Give the fitted attributes the shape of y, and set those that follow from others."""
+        raise NotImplementedError
 
     def _check_finite(self, *parts: Array) -> None:
         if not all(np.isfinite(part).all() for part in parts):

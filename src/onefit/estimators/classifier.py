@@ -16,7 +16,7 @@ from onefit._types import Array
 from onefit._validation import check_choice
 from onefit.estimators._base import KernelEstimator
 from onefit.estimators.device import predicting_on_host, to_host
-from onefit.linalg import arrays_of, is_elsewhere
+from onefit.linalg import arrays_of
 from onefit.losses import InPairs, Loss, get_loss
 from onefit.spec import LabelCoding
 from onefit.spec.coding import class_codes, encode_labels
@@ -119,25 +119,10 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         self.solver = solver
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelClassifier:
-        """Fit on rows X with labels y of any type.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d), or (n, n) when precomputed
-        y : array of shape (n,)
-        sample_weight : array of shape (n,), default=None
-
-        Returns
-        -------
-        self
-        """
-        self._fit(X, y, sample_weight)
+    def _finish(self, loss: Loss) -> None:
         if self.approximation is None:
             counts = np.bincount(self._codes[self.support_], minlength=len(self.classes_))
             self.n_support_ = counts.astype(np.int32)
-        self._to_device_of(X)
-        return self
 
     def _coding(self) -> LabelCoding:
         return LabelCoding(
@@ -162,10 +147,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The accuracy."""
-        if not is_elsewhere(X):
-            return float(super().score(X, y, sample_weight))
         y, sample_weight = to_host(y, None, "y"), to_host(sample_weight, None, "sample_weight")
-        return float(ClassifierMixin.score(predicting_on_host(self), X, y, sample_weight))
+        return float(ClassifierMixin.score(predicting_on_host(self, X), X, y, sample_weight))
 
     def predict(self, X: Any) -> Array:
         """The class with the largest decision value, or with most votes of the pairs.

@@ -145,8 +145,10 @@ def check_place(X: Any, fitted: Any) -> None:
         )
 
 
-def predicting_on_host(model: Any) -> Any:
-    """A copy of a fitted model whose predictions are NumPy arrays, as metrics need them."""
+def predicting_on_host(model: Any, X: Any) -> Any:
+    """A copy of a fitted model whose predictions are NumPy arrays, if those for X are not."""
+    if not is_elsewhere(X):
+        return model
     other = copy(model)
     for name in ("predict", "decision_function", "predict_proba"):
         method = getattr(model, name, None)

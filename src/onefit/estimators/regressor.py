@@ -11,7 +11,6 @@ from sklearn.utils import check_array
 from onefit._types import Array
 from onefit.estimators._base import KernelEstimator
 from onefit.estimators.device import predicting_on_host, to_host
-from onefit.linalg import is_elsewhere
 from onefit.losses import Loss, Quantile, get_loss
 from onefit.quantiles import levels_of, pinball_loss
 from onefit.spec import TargetCoding
@@ -146,23 +145,6 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.solver = solver
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRegressor:
-        """Fit on rows X with targets y (one column or several).
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d), or (n, n) when precomputed
-        y : array of shape (n,) or (n, q)
-        sample_weight : array of shape (n,), default=None
-
-        Returns
-        -------
-        self
-        """
-        self._finish(self._fit(X, y, sample_weight))
-        self._to_device_of(X)
-        return self
-
     def _finish(self, loss: Loss) -> None:
         self._remember_width("threshold", loss)
         self._remember_width("delta", loss)
@@ -195,7 +177,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2; for several levels, minus the mean pinball loss, or the mean loss of expectiles."""
-        levels, model = levels_of(self), predicting_on_host(self) if is_elsewhere(X) else self
+        levels, model = levels_of(self), predicting_on_host(self, X)
         y, sample_weight = to_host(y, None, "y"), to_host(sample_weight, None, "sample_weight")
         if len(levels) <= 1:
             return float(RegressorMixin.score(model, X, y, sample_weight))

@@ -8,8 +8,8 @@ full-sample fit serves several splits. What the lambdas of a split still share i
   training row, b is the weighted mean of y - K a;
 - for any other loss, one path of solutions from the largest lambda down (onefit.heldout.path).
 
-Where a factor is too expensive, or K is on a device, the lambdas share one iteration with products
-of K instead (onefit.heldout.iterative).
+Where a factor is too expensive, or K is on a device, a search takes the iteration with products of
+K instead (onefit.heldout.iterative).
 
 Test rows are rows of weight zero: they are not trained on, but they belong to the kernel matrix, so
 that the certificate of a refit (onefit.columns.certify) covers their values too. A value without a
@@ -18,16 +18,15 @@ certificate is computed again by a refit from the point that was found.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from onefit import linalg
-from onefit._types import Array, Indices, Mask
+from onefit._types import Array, Indices
 from onefit.columns.fit import certified
 from onefit.folds import Folds
-from onefit.heldout.base import HeldOutPath
-from onefit.heldout.iterative import Iterative
+from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.heldout.path import FullPath
 from onefit.heldout.refit import fill_refits, refit_again, refit_uncertified
 from onefit.heldout.scaled import scaled_matrix, weight_roots
@@ -36,101 +35,39 @@ from onefit.inverse.shifted import solve_shifted
 from onefit.problem import Problem, Solution
 from onefit.proof.certificate import EXACT_TOLERANCE
 
-__all__ = ["TestValues", "iterate_test", "predict_test"]
+__all__ = ["TrainTest"]
 
 #: lambdas from which one tridiagonal form costs less than a factor for each: it takes as long as
 #: 4.8 Cholesky factors of 480 to 1,500 rows (benchmarks/rates.py)
 MIN_TRIDIAGONAL_LAMS = 5
 
 
+class TrainTest(HeldOutMethod):
+    """The test rows of a single split, by models of its training rows.
+
+    Test rows are rows of weight zero. Their targets are not used, but must be valid.
+    """
+
+    name = "train_test"
+
+    def prepare(self, problem: Problem, folds: Folds) -> Prepared:
+        return _TestRows(problem, folds)
+
+
 @dataclass(frozen=True)
-class TestValues:
-    """Decision values of one test set at several lambdas.
+class _TestRows(Prepared):
+    problem: Problem
+    folds: Folds
 
-    Attributes
-    ----------
-    values : (L, m, q) array
-        NaN at a lambda without a solution.
-    error : (L,) array
-        Bound on the largest error of the values.
-    exact : (L,) bool array
-        Whether the bound is as small as that of values called exact.
-    steps : (L,) int array
-        Newton steps.
-    reasons : list of str
-        Why there are no values, empty where there are.
-    """
-
-    __test__ = False  # not a test class
-
-    values: Array = field(repr=False)
-    error: Array
-    exact: Mask
-    steps: Indices
-    reasons: list[str]
-
-    @classmethod
-    def empty(cls, L: int, m: int, q: int, reason: str = "") -> TestValues:
-        """No values."""
-        steps = np.zeros(L, dtype=np.intp)
-        none = np.full(L, np.nan)
-        return cls(np.full((L, m, q), np.nan), none, np.zeros(L, dtype=bool), steps, [reason] * L)
-
-    @classmethod
-    def of(cls, path: HeldOutPath) -> TestValues:
-        """The values of the only split of a path."""
-        values = path.values.astype(np.float64)
-        return cls(values, path.error[:, 0], path.exact[:, 0], path.steps[:, 0], path.reasons)
-
-    def take(self, places: list[int]) -> TestValues:
-        """The values at some of the lambdas."""
-        reasons = [self.reasons[i] for i in places]
-        arrays = {name: getattr(self, name)[places] for name in _ARRAYS}
-        return TestValues(reasons=reasons, **arrays)
-
-    @classmethod
-    def stack(cls, parts: list[TestValues]) -> TestValues:
-        """The lambdas of several, one after the other."""
-        arrays = {name: np.concatenate([getattr(x, name) for x in parts]) for name in _ARRAYS}
-        return cls(reasons=[reason for one in parts for reason in one.reasons], **arrays)
-
-
-_ARRAYS = ("values", "error", "exact", "steps")
-
-
-@linalg.overflowing
-def predict_test(problem: Problem, lams: Array) -> TestValues:
-    """Decision values of the rows of weight zero, by the models of the other rows.
-
-    Parameters
-    ----------
-    problem : Problem
-        Training rows, and test rows of weight zero, in any order. The targets of test rows are not
-        used, but must be valid.
-    lams : (L,) array
-
-    Returns
-    -------
-    TestValues
-        Test rows in the order of the problem.
-    """
-    path = HeldOutPath.empty(problem, _split(problem), "train_test", lams)
-    if problem.quadratic and len(lams) >= MIN_TRIDIAGONAL_LAMS:
-        _by_shifts(path, problem)
-    else:
-        _by_path(path, problem)
-    return TestValues.of(path.judged(problem))
-
-
-def iterate_test(problem: Problem, lams: Array) -> TestValues:
-    """The same by one iteration for all lambdas, which needs products with K alone."""
-    method = Iterative(factor=problem.K.arrays.on_host)
-    return TestValues.of(method.prepare(problem, _split(problem)).predict(lams))
-
-
-def _split(problem: Problem) -> Folds:
-    """The rows of weight zero tested by the others."""
-    return Folds(problem.n, [problem.positive], [np.flatnonzero(problem.s == 0)])
+    @linalg.overflowing
+    def predict(self, lams: Array) -> HeldOutPath:
+        problem = self.problem
+        path = HeldOutPath.empty(problem, self.folds, TrainTest.name, lams)
+        if problem.quadratic and len(lams) >= MIN_TRIDIAGONAL_LAMS:
+            _by_shifts(path, problem)
+        else:
+            _by_path(path, problem)
+        return path.judged(problem)
 
 
 def _by_shifts(path: HeldOutPath, problem: Problem) -> None:

@@ -13,16 +13,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_consistent_length
 
-from onefit._validation import check_weights
 from onefit.criteria.base import Criterion as Own
 from onefit.criteria.evidence import Evidence
-from onefit.kernels import Geometry, number_type
+from onefit.kernels import Geometry
 from onefit.report.facts import Facts
 from onefit.scoring.aggregate import standard_error
 from onefit.search.criterion import CriterionLike, evaluate, get_criterion
-from onefit.search.grid import CandidateModel, candidate_models, jobs
+from onefit.search.grid import CandidateModel, candidate_models, check_rows, jobs
 
 Array = NDArray[Any]
 
@@ -79,12 +77,7 @@ def _values(
     """Values of criteria for all candidates, a row each; infinite where a criterion refuses."""
     params = search.cv_results_["params"]
     group = candidate_models(search.estimator, params)
-    first = group[0].estimator
-    rows = first._validate_X(X, ensure_min_samples=2)
-    Y, s = first._code_targets(y, number_type(rows)), check_weights(sample_weight, rows)
-    check_consistent_length(rows, Y)
-    for one in group:
-        one.estimator._copy_data_attributes(first)
+    rows, Y, s = check_rows(group, X, y, sample_weight)
     heldouts: list[Any] = [None] * len(params)
     if any(getattr(criterion, "uses_folds", False) for criterion in criteria):
         heldouts = [search.heldout(i) for i in range(len(params))]

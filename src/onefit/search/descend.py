@@ -26,7 +26,7 @@ from onefit._describe import describe
 from onefit._types import Array
 from onefit.search.grid import CandidateModel, Job
 from onefit.search.objective import ByGradient, Objective
-from onefit.search.outcome import Outcome, values_of
+from onefit.search.outcome import Outcome, Task, values_of
 from onefit.search.resume import Runner
 
 if TYPE_CHECKING:
@@ -66,34 +66,35 @@ class Descent:
 
 
 def descend(
-    setup: Setup, run: Runner, outcomes: list[Outcome], how: ByGradient
+    setup: Setup, task: Task, run: Runner, outcomes: list[Outcome], how: ByGradient
 ) -> tuple[Setup, list[Outcome], list[Descent]]:
     """The search with the ends of its descents as candidates behind the others.
 
     Parameters
     ----------
     setup : Setup
+    task : Task
     run : Runner
         Runs jobs, and keeps descents that are finished.
     outcomes : list of Outcome
     how : ByGradient
     """
-    candidates, outcomes, jobs = list(setup.candidates), list(outcomes), list(setup.jobs)
+    candidates, outcomes, models = list(setup.candidates), list(outcomes), list(setup.models)
     descents: list[Descent] = []
-    sample, values = run.task.sample, values_of(run.task, outcomes, len(candidates))
+    sample, values = task.sample, values_of(task.metric, outcomes, len(candidates))
 
     def follow(
         model: CandidateModel, ranges: dict[str, Any], start: dict[str, Any], usual: Any
     ) -> Any:
         """Add a descent, and its end as a candidate."""
-        objective = Objective(model, run.task, ranges, how, usual)
+        objective = Objective(model, task, ranges, how, usual)
         descents.append(_recalled(run, objective, start))
         new = _moved(model, descents[-1].end, len(candidates))
         spec = new.spec
         kernel = spec.resolve_kernel(sample.X, spec.coding.weights(sample.Y, sample.s))
-        jobs.append(Job(kernel, (new,)))
-        ((_, found),) = run(jobs[-1:])
+        ((_, found),) = run([Job(kernel, (new,))])
         outcomes.extend(found)
+        models.append(new)
         candidates.append(start | descents[-1].end)
         return candidates[-1]
 
@@ -105,7 +106,7 @@ def descend(
         for place, (model, index) in enumerate(group):
             start = candidates[index] if place or usual is None else usual
             follow(model, ranges, start, usual)
-    return replace(setup, candidates=candidates, jobs=jobs), outcomes, descents
+    return replace(setup, candidates=candidates, models=models), outcomes, descents
 
 
 def _single(ranges: dict[str, Any]) -> dict[str, Any] | None:
@@ -146,7 +147,6 @@ def _starts(
     setup: Setup, values: Array, most: int | None
 ) -> list[list[tuple[CandidateModel, int]]]:
     """The best candidates of every kind of model, each with a kernel of its own."""
-    of = {i: model for job in setup.jobs for model in job.models for i in model.indices}
     groups: dict[str, dict[str, tuple[CandidateModel, int]]] = {}
     for index in np.argsort(-np.where(np.isfinite(values), values, -np.inf), kind="stable"):
         if index not in setup.ranges or not np.isfinite(values[index]):
@@ -157,7 +157,7 @@ def _starts(
         group = groups.setdefault(kind, {})
         single = varied == "gamma" and not ranges["gamma"].per_feature
         if len(group) < (most or (STARTS_OF_ONE_GAMMA if single else STARTS_OF_MANY_PARAMETERS)):
-            group.setdefault(repr(params[varied]), (of[int(index)], int(index)))
+            group.setdefault(repr(params[varied]), (setup.groups[int(index)], int(index)))
     return [list(group.values()) for group in groups.values()]
 
 

@@ -20,9 +20,8 @@ from onefit._types import Array
 from onefit.heldout import HeldOut
 from onefit.plan import Explanation
 from onefit.search.grid import PlannedSearch
-from onefit.search.inputs import FitInputs
 from onefit.search.outcome import Outcome
-from onefit.search.scorers import Scoring
+from onefit.search.scorers import FitInputs, Scorers, Scoring
 
 __all__ = ["NotKept", "SearchRows"]
 
@@ -32,6 +31,7 @@ class SearchRows(ABC):
 
     Attributes
     ----------
+    scorers : Scorers
     names : list of str
         Metrics.
     subtasks : int
@@ -44,6 +44,7 @@ class SearchRows(ABC):
         Fitted attributes that belong to these rows.
     """
 
+    scorers: Scorers
     names: list[str]
     subtasks: int
     setup: PlannedSearch
@@ -76,10 +77,6 @@ class SearchRows(ABC):
     def not_kept(self) -> str:
         """The reason why the winner has no held-out values; empty if it has."""
         return ""
-
-    @abstractmethod
-    def intervals(self) -> dict[str, Array]:
-        """Columns ``low_test_<metric>`` and ``high_test_<metric>`` of all candidates."""
 
     @abstractmethod
     def held_out(self, index: int) -> HeldOut:

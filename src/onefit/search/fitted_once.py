@@ -21,7 +21,7 @@ from onefit.search.all_rows import Optimism, all_rows_of
 from onefit.search.in_memory import HeldRows, RowsInMemory
 from onefit.search.inputs import check_settings
 from onefit.search.outcome import values_of
-from onefit.search.pipeline import Setting, Work, run_unit
+from onefit.search.pipeline import Setting, Work, run_unit, units_of
 from onefit.search.pipeline_rows import PipelineRows, outcomes_of
 from onefit.search.preprocess import preprocess_all
 from onefit.search.setup import set_up
@@ -36,12 +36,12 @@ class RowsOnAllRows(PipelineRows):
 
     Parameters
     ----------
-    search, X, y, params, scorers
+    search, X, y, params
         See :class:`onefit.search.in_memory.RowsInMemory`.
     """
 
-    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> None:
-        super().__init__(search, X, y, params, scorers)
+    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any]) -> None:
+        super().__init__(search, X, y, params)
         _check_target_is_given(search.estimator)
         with warnings.catch_warnings():
             # a grid may pair a kernel with parameters of another
@@ -49,7 +49,6 @@ class RowsOnAllRows(PipelineRows):
             self.parts = [_TransformedRows(self, setting) for setting in self.setup.jobs]
         choices = [choice for part in self.parts for choice in part.setup.choices]
         self.setup = replace(self.setup, choices=choices)
-        self.given = replace(self.given, weight=self.parts[0].given.weight)
         self.subtasks += len(self.parts) - 1
 
     def check(self, metric: Any) -> None:
@@ -104,15 +103,18 @@ class RowsOnAllRows(PipelineRows):
         """Score and held-out values of one candidate with its steps fitted in the folds."""
         setup, given = self.setup, self.given
         setting = next(one for one in setup.jobs if index in one.indices)
-        candidate = setup.group_of(index)
+        candidate = setup.groups[index]
         lam = candidate.lams[candidate.indices.index(index)]
         alone = replace(setting, models=[replace(candidate, lams=(lam,), indices=(0,))])
         work = Work(given.X, given.y, self.fit_params, setup.folds)
-        found = {(0, k): run_unit(work, (alone, k)) for k in range(len(setup.folds))}
+        units = units_of([alone], len(setup.folds))
+        found = {(0, one.split): run_unit(work, one) for one in units}
         other = copy(self)
-        other.setup = replace(setup, candidates=[setup.candidates[index]], jobs=[alone])
+        other.setup = replace(
+            setup, candidates=[setup.candidates[index]], models=alone.models, jobs=[alone]
+        )
         other.outcomes = outcomes_of(self.task, [alone], found, np.nan)
-        (score,) = values_of(replace(self.task, metric=metric), other.outcomes, 1)
+        (score,) = values_of(metric, other.outcomes, 1)
         return float(score), other.held_out(0)
 
 
@@ -128,10 +130,10 @@ class _TransformedRows(RowsInMemory):
         if search.journal is not None:
             search.journal = Path(search.journal) / digest(setting.words.encode())
         check_settings(search)
-        self.X, weight = preprocess_all(setting.estimator, given.X, whole.fit_params)
+        self.X, weight = preprocess_all(setting.estimator, given.X, whole.fit_params), given.weight
         self.y, self.params = given.y, {} if weight is None else {"sample_weight": weight}
         setup = set_up(search, self.X, self.y, weight, {}, settings=setting.own)
-        HeldRows.__init__(self, search, setup, replace(given, weight=weight))
+        HeldRows.__init__(self, search, setup, given)
 
 
 def _check_target_is_given(estimator: Any) -> None:

@@ -21,6 +21,7 @@ import numbers
 from collections.abc import Callable, Collection, Container, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
+from onefit._describe import describe
 from onefit._validation import suggest
 from onefit.estimators.components import NAMED
 from onefit.estimators.unused import unused_gamma, warn_of_unused
@@ -55,6 +57,8 @@ __all__ = [
     "PlannedSearch",
     "candidate_models",
     "candidates",
+    "check_names",
+    "check_rows",
     "jobs",
     "jobs_by",
     "parts",
@@ -98,16 +102,6 @@ class CandidateModel:
         lams, own = tuple(self.lams[i] for i in kept), tuple(self.indices[i] for i in kept)
         return replace(self, lams=lams, indices=own)
 
-    def extended(self, lams: tuple[float, ...], indices: tuple[int, ...]) -> CandidateModel:
-        """The model with further lams and their candidates."""
-        pairs = zip(self.lams + lams, self.indices + indices, strict=True)
-        ordered = sorted(pairs, key=lambda pair: -pair[0])
-        return replace(
-            self,
-            lams=tuple(lam for lam, _ in ordered),
-            indices=tuple(index for _, index in ordered),
-        )
-
 
 @dataclass(frozen=True)
 class Job:
@@ -116,6 +110,11 @@ class Job:
     kernel: Kernel
     models: tuple[CandidateModel, ...]
     tiled: bool = False
+
+    @property
+    def words(self) -> str:
+        """The kernel in words, for journals."""
+        return describe(self.kernel)
 
     def without(self, dropped: Container[int]) -> Job:
         """The job without some candidates, and without models that lose all of theirs."""
@@ -127,28 +126,23 @@ class Job:
 
 @dataclass(frozen=True)
 class PlannedSearch:
-    """The candidates of a search, and the jobs that evaluate them.
+    """The candidates of a search.
 
     Attributes
     ----------
     candidates : list of dict
     model : estimator
         The first of them, with columns, classes and targets; used in scoring for all of them.
-    jobs : list
-        Models that share work: of :class:`Job`, or of :class:`onefit.search.pipeline.Setting`.
+    models : list of CandidateModel
+        All candidates, in groups.
     choices : list of MethodChoice
-        What a cost model chose, one per model in the order of the jobs.
+        What a cost model chose, one per model.
     """
 
     candidates: list[dict[str, Any]] = field(repr=False)
     model: Any
-    jobs: list[Any] = field(repr=False)
+    models: list[CandidateModel] = field(repr=False)
     choices: list[Any]
-
-    @property
-    def models(self) -> list[CandidateModel]:
-        """The models of all jobs."""
-        return [model for job in self.jobs for model in job.models]
 
     @property
     def continuous(self) -> bool:
@@ -160,24 +154,25 @@ class PlannedSearch:
         """Whether held-out values of every model have the columns of the targets."""
         return all(one.spec.coding.columns_are_targets for one in self.models)
 
-    def group_of(self, index: int) -> CandidateModel:
-        """The candidates that differ from this one in lam alone."""
-        return next(one for one in self.models if index in one.indices)
+    @cached_property
+    def groups(self) -> dict[int, CandidateModel]:
+        """The model of every candidate, by its index."""
+        return {i: one for one in self.models for i in one.indices}
 
     def model_of(self, index: int) -> Any:
         """The kernel estimator of a candidate, for the same rows and targets."""
-        one = self.group_of(index)
+        one = self.groups[index]
         found = clone(one.estimator).set_params(lam=one.lams[one.indices.index(index)])
         found._copy_data_attributes(self.model)
         return found
 
     def spec_of(self, index: int) -> Spec:
         """The spec of a candidate, but for lam."""
-        return self.group_of(index).spec
+        return self.groups[index].spec
 
 
 def settings(param_grid: Any, n_iter: int | None, random_state: Any) -> list[dict[str, Any]]:
-    """All settings of a grid, or ``n_iter`` of them at random.
+    """All settings of a grid, or ``n_iter`` of them at random; at least one.
 
     Parameters
     ----------
@@ -201,7 +196,10 @@ def settings(param_grid: Any, n_iter: int | None, random_state: Any) -> list[dic
                 f"param_grid has a distribution for {drawn[0]!r}, which a grid cannot exhaust; "
                 "set n_iter, the number of candidates to draw, or give a list of values"
             )
-        return list(ParameterGrid(param_grid))
+        found = list(ParameterGrid(param_grid))
+        if not found:
+            raise ValueError(f"param_grid={param_grid!r} holds no candidate; use {{}} for one")
+        return found
     if not isinstance(n_iter, numbers.Integral) or isinstance(n_iter, bool) or n_iter < 1:
         raise ValueError(
             f"n_iter must be a whole number of at least 1, got {n_iter!r}; None tries a whole grid"
@@ -234,19 +232,26 @@ def candidates(
     ValueError: param_grid names 'gama', which KernelRegressor does not have; did you mean 'gamma'?
     """
     found = settings(param_grid, n_iter, random_state)
-    if not found:
-        raise ValueError(f"param_grid={param_grid!r} holds no candidate at all; use {{}} for one")
+    check_names(estimator, found)
+    for part in parts(param_grid):
+        _check_useful(estimator, part)
+    return found
+
+
+def check_names(estimator: Any, found: Sequence[dict[str, Any]], prefix: str = "") -> None:
+    """Refuse candidates with parameters that a kernel estimator does not have.
+
+    ``prefix`` is what a pipeline puts before their names.
+    """
     known = estimator.get_params(deep=True)
     nested = tuple(f"{name}__" for name in NAMED if name in known)  # checked with its object
     for name in dict.fromkeys(name for candidate in found for name in candidate):
         if name not in known and not name.startswith(nested):
             hint = CONVERSIONS.get(name) or suggest(name, known)
+            kind = type(estimator).__name__
             raise ValueError(
-                f"param_grid names {name!r}, which {type(estimator).__name__} does not have{hint}"
+                f"param_grid names {prefix + name!r}, which {kind} does not have{hint}"
             )
-    for part in parts(param_grid):
-        _check_useful(estimator, part)
-    return found
 
 
 def _check_useful(estimator: Any, part: Mapping[str, Any]) -> None:
@@ -284,6 +289,17 @@ def _model(fresh: Any, found: Sequence[dict[str, Any]], indices: list[int]) -> C
     model.spec()  # refuses what a loss does not know
     order = np.argsort(-lams, kind="stable")
     return CandidateModel(model, tuple(lams[order].tolist()), tuple(indices[i] for i in order))
+
+
+def check_rows(
+    group: Sequence[CandidateModel], X: Any, y: Any, sample_weight: Any
+) -> tuple[Any, Array, Array]:
+    """Rows, targets and weights, checked; all models know their columns and classes after it."""
+    first = group[0].estimator
+    rows, Y, s = first._check_rows(X, y, sample_weight)
+    for one in group[1:]:
+        one.estimator._copy_data_attributes(first)
+    return rows, Y, s
 
 
 def jobs(found: Iterable[CandidateModel], X: Any, Y: Array, s: Array) -> list[Job]:

@@ -27,15 +27,15 @@ from onefit.search import continuous
 from onefit.search.criterion import get_criterion
 from onefit.search.descend import descend
 from onefit.search.evaluation import SearchRows
-from onefit.search.inputs import FitInputs, only_weight, route
-from onefit.search.intervals import interval_columns
+from onefit.search.inputs import only_weight, resolve_scorers, route
 from onefit.search.outcome import Outcome, Task
 from onefit.search.race import left_out, racing, without_scores
 from onefit.search.resume import Runner, fingerprint
-from onefit.search.scorers import Scoring, build_scoring
+from onefit.search.scorers import FitInputs, Scoring
 from onefit.search.setup import Setup, set_up
+from onefit.search.workers import run_jobs
 
-__all__ = ["HeldRows", "RowsInMemory", "fit_winner", "followed"]
+__all__ = ["HeldRows", "RowsInMemory", "followed"]
 
 
 class HeldRows(SearchRows):
@@ -52,10 +52,8 @@ class HeldRows(SearchRows):
 
     def __init__(self, search: Any, setup: Setup, given: FitInputs) -> None:
         self.search, self.setup, self.given = search, setup, given
-        build = partial(
-            build_scoring, given.scorers, setup.model, given.X, given.y, given.params, setup.folds,
-            plain=setup.plain,
-        )  # fmt: skip
+        self.scorers = given.scorers
+        build = partial(given.scoring, setup.model, setup.folds, plain=setup.plain)
         pooled = build(pooled=True) if search.aggregate == "pooled" else None
         scoring = build(undefined=pooled is not None)
         criterion = get_criterion(search.criterion)
@@ -72,9 +70,6 @@ class HeldRows(SearchRows):
     def scoring(self) -> Scoring:
         return self.task.scoring
 
-    def intervals(self) -> dict[str, Array]:
-        return interval_columns(self.task, self.outcomes, len(self.setup.candidates))
-
     def held_out(self, index: int) -> HeldOut:
         outcome = next(one for one in self.outcomes if index in one.indices)
         held, known = outcome.heldout(index, self.setup.folds), self.setup.spec_of(index)
@@ -87,6 +82,39 @@ class HeldRows(SearchRows):
     def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:
         return self.given, self.scoring
 
+    def fit_winner(
+        self,
+        X: Any,
+        params: dict[str, Any],
+        fitted: dict[str, Any],
+        context: Any,
+        device: Device | None = None,
+    ) -> dict[str, Any]:
+        """The winner fitted to all rows with ``params``, metadata of the estimator's fit.
+
+        The kernel estimator of a pipeline is fitted on ``device``, and returned to the host.
+        """
+        search, y = self.search, self.given.y
+        task = context.subcontext(task_name="refit-with-best-params")
+        task.call_on_fit_task_begin(estimator=search, X=X, y=y)
+        start = time.perf_counter()
+        best = clone(search.estimator).set_params(**clone(fitted["best_params_"], safe=False))
+        with warnings.catch_warnings():
+            # a grid may pair a kernel with parameters of another, which the winner has too
+            warnings.simplefilter("ignore", UnusedParameterWarning)
+            if device is None:
+                best.fit(X, y, **params)
+            else:
+                moved = ("to the device", FunctionTransformer(device.asarray))
+                fit = Pipeline([*best.steps[:-1], moved, best.steps[-1]]).fit(X, y, **params)
+                best.steps = [*fit.steps[:-2], fit.steps[-1]]
+                model_to_host(best[-1])
+        found = {"best_estimator_": best, "refit_time_": time.perf_counter() - start}
+        if hasattr(best, "feature_names_in_"):
+            found["feature_names_in_"] = best.feature_names_in_
+        task.call_on_fit_task_end(estimator=search, X=X, y=y)
+        return found
+
 
 class RowsInMemory(HeldRows):
     """Rows in memory, of the host or of a device.
@@ -95,10 +123,10 @@ class RowsInMemory(HeldRows):
     ----------
     search : KernelSearchCV
     X, y, params : what ``fit`` was given
-    scorers : what scikit-learn makes of ``scoring``
     """
 
-    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> None:
+    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any]) -> None:
+        scorers = resolve_scorers(search)
         self.host = host = HostData.of(get_config()["device"], X, y, params)
         self.X, self.y = indexable(host.X, host.y)
         self.params = host.params
@@ -147,15 +175,15 @@ class RowsInMemory(HeldRows):
             return f"{jobs[place].kernel} by {methods}"
 
         about = partial(fingerprint, search, self.X, self.given, setup.folds)
-        run, outcomes = Runner(task, workers, search.journal, about), list[Outcome]()
+        work = partial(run_jobs, task, worker_plan=workers)
+        run, outcomes = Runner(work, search.journal, about, metric), list[Outcome]()
         for _, found in followed(search, context, "kernel", len(jobs), run(jobs), words):
             outcomes += found
-        outcomes += without_scores(setup.jobs, reasons, outcomes[0])
+        outcomes += without_scores(setup.models, reasons, outcomes[0])
         outcomes.sort(key=lambda one: min(one.indices))
-        setup, outcomes = setup.tried(outcomes)
-        setup, outcomes = setup.with_refined(outcomes)
+        setup, outcomes = setup.evaluated(outcomes)
         if setup.ranges:
-            setup, outcomes, descents = descend(setup, run, outcomes, search._descent)
+            setup, outcomes, descents = descend(setup, task, run, outcomes, search._descent)
             self.attributes["descents_"] = descents
         self.setup, self.outcomes = setup, outcomes
 
@@ -167,9 +195,8 @@ class RowsInMemory(HeldRows):
         return left_out(search, setup, setup.folds, self.X, self.y, self.params, metric)
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
-        X = self.host.to_device(self.X)
         params = {"sample_weight": self.given.weight}
-        found = fit_winner(self.search, X, self.y, params, fitted, context)
+        found = self.fit_winner(self.host.to_device(self.X), params, fitted, context)
         if not self.host.given:
             model_to_host(found["best_estimator_"])
         return found
@@ -220,37 +247,3 @@ def followed(
             if isinstance(runs, Generator):
                 runs.close()
     parent.call_on_fit_task_end(estimator=search)
-
-
-def fit_winner(
-    search: Any,
-    X: Any,
-    y: Any,
-    params: dict[str, Any],
-    fitted: dict[str, Any],
-    context: Any,
-    device: Device | None = None,
-) -> dict[str, Any]:
-    """The winner fitted to all rows with ``params``, metadata of the estimator's fit.
-
-    The kernel estimator of a pipeline is fitted on ``device``, and returned to the host.
-    """
-    task = context.subcontext(task_name="refit-with-best-params")
-    task.call_on_fit_task_begin(estimator=search, X=X, y=y)
-    start = time.perf_counter()
-    best = clone(search.estimator).set_params(**clone(fitted["best_params_"], safe=False))
-    with warnings.catch_warnings():
-        # a grid may pair a kernel with parameters of another, which the winner has too
-        warnings.simplefilter("ignore", UnusedParameterWarning)
-        if device is None:
-            best.fit(X, y, **params)
-        else:
-            moved = ("to the device", FunctionTransformer(device.asarray))
-            fit = Pipeline([*best.steps[:-1], moved, best.steps[-1]]).fit(X, y, **params)
-            best.steps = [*fit.steps[:-2], fit.steps[-1]]
-            model_to_host(best[-1])
-    found = {"best_estimator_": best, "refit_time_": time.perf_counter() - start}
-    if hasattr(best, "feature_names_in_"):
-        found["feature_names_in_"] = best.feature_names_in_
-    task.call_on_fit_task_end(estimator=search, X=X, y=y)
-    return found

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection
 from numbers import Integral
 from typing import Any
 
 from sklearn import get_config
-from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.metrics import get_scorer_names
 from sklearn.utils import Bunch
 from sklearn.utils.metadata_routing import process_routing
 
@@ -21,32 +20,12 @@ from onefit.search.all_rows import all_rows_of
 from onefit.search.criterion import get_criterion
 from onefit.search.preprocess import is_wrapped
 from onefit.search.race import racing
+from onefit.search.scorers import Scorers
 
 __all__ = [
-    "FitInputs", "check_refit", "check_settings", "choosing_metric", "is_multimetric",
+    "check_refit", "check_settings", "choosing_metric", "is_multimetric",
     "only_weight", "resolve_scorers", "route", "winner_of",
 ]  # fmt: skip
-
-
-@dataclass(frozen=True)
-class FitInputs:
-    """What the caller gave to a search.
-
-    Attributes
-    ----------
-    scorers : what scikit-learn makes of ``scoring``
-    X, y, weight : rows, targets, weights of the fits or None
-    params : metadata of the scorers
-    groups : (n,) array or None
-        The group of each row, where rows of a group are not independent.
-    """
-
-    scorers: Any
-    X: Any = field(repr=False)
-    y: Any = field(repr=False)
-    weight: Any = field(repr=False)
-    params: Mapping[str, Any] = field(repr=False)
-    groups: Any = field(repr=False)
 
 
 def check_settings(search: Any) -> None:
@@ -86,14 +65,11 @@ def _check_scoring(scoring: Any) -> None:
             )
 
 
-def resolve_scorers(search: Any) -> Any:
-    """The scorers of a search, as scikit-learn makes them of ``scoring``."""
-    scoring = search.scoring
-    if callable(scoring):
-        return scoring
-    scorers = check_scoring(search.estimator, scoring)
-    if scoring is not None and not isinstance(scoring, str):
-        check_refit(search, list(scoring))
+def resolve_scorers(search: Any) -> Scorers:
+    """The scorers of a search; refuses several of which ``refit`` names none."""
+    scorers = Scorers.of(search.estimator, search.scoring)
+    if scorers.named:
+        check_refit(search, scorers.table)
     return scorers
 
 
@@ -118,7 +94,7 @@ def winner_of(choose: Any, results: dict[str, Any]) -> int:
     return int(best)
 
 
-def route(search: Any, scorers: Any, params: dict[str, Any]) -> Any:
+def route(search: Any, scorers: Scorers, params: dict[str, Any]) -> Any:
     """Metadata for ``estimator.fit``, ``splitter.split`` and ``scorer.score``."""
     if get_config()["enable_metadata_routing"]:
         return process_routing(search, "fit", **params)
@@ -133,9 +109,9 @@ def route(search: Any, scorers: Any, params: dict[str, Any]) -> Any:
     )
 
 
-def _any_takes_weight(search: Any, scorers: Any) -> bool:
+def _any_takes_weight(search: Any, scorers: Scorers) -> bool:
     """Whether a scorer takes sample weights; warns of those that do not."""
-    table = getattr(scorers, "_scorers", {"score": scorers})
+    table = scorers.table
     without = [name for name, one in table.items() if not takes_weight(one)]
     for name in without:
         warnings.warn(
@@ -147,12 +123,12 @@ def _any_takes_weight(search: Any, scorers: Any) -> bool:
     return len(without) < len(table)
 
 
-def is_multimetric(scorers: Any, names: list[str]) -> bool:
+def is_multimetric(scorers: Scorers, names: list[str]) -> bool:
     """Whether scorers give several scores, or one under a name of its own."""
-    return hasattr(scorers, "_scorers") or names != ["score"]
+    return scorers.named or names != ["score"]
 
 
-def choosing_metric(search: Any, scorers: Any, names: list[str]) -> str | None:
+def choosing_metric(search: Any, scorers: Scorers, names: list[str]) -> str | None:
     """The metric of the winner; None where a function or nobody chooses among several."""
     if not is_multimetric(scorers, names):
         return "score"

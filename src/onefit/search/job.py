@@ -55,7 +55,12 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
                 may_overwrite=own and model is job.models[-1],
                 definite=job.kernel.definite,
             )
-            outcomes.append(_evaluate(task, job, model, problem, share))
+            start = perf_counter() - share
+            at = _Evaluator(task, job, model, problem)
+            outcome = at(model.lams, start)
+            if model.continuous:
+                outcome = _refined(task, model, outcome, at)
+            outcomes.append(replace(outcome, indices=model.indices))
     return outcomes
 
 
@@ -82,30 +87,33 @@ def _matrix(job: Job, sample: FoldedSample, geometry: Geometry | None) -> Any:
     return tiles if job.tiled else tiles.hold()
 
 
-def _evaluate(
-    task: Task, job: Job, model: CandidateModel, problem: Problem, seconds: float
-) -> Outcome:
-    """Evaluate one model on its kernel matrix, which took ``seconds`` of its share to build."""
-    start, method, folds = perf_counter() - seconds, model.method, task.sample.folds
-    assert method is not None
-    failed = partial(HeldOutPath.failed, problem, folds, method.name)
-    predict: Callable[[Array], HeldOutPath]
-    try:
-        predict = method.prepare(problem, folds).predict
-    except (LinAlgError, FloatingPointError) as error:
-        predict = partial(failed, str(error))
-    kept: dict[str, Any] = {}  # what the criterion decomposed
+class _Evaluator:
+    """A model on its kernel matrix, prepared: its outcomes at any lambdas, of no candidates yet."""
 
-    def at_lams(lams: Sequence[float], start: float) -> Outcome:
-        """The outcome at some lambdas, of no candidates yet."""
+    def __init__(self, task: Task, job: Job, model: CandidateModel, problem: Problem) -> None:
+        method, folds = model.method, task.sample.folds
+        assert method is not None
+        self.task, self.job, self.model, self.problem = task, job, model, problem
+        self.method = method.name
+        self.failed = partial(HeldOutPath.failed, problem, folds, method.name)
+        self.predict: Callable[[Array], HeldOutPath]
         try:
-            held = predict(np.array(lams))
+            self.predict = method.prepare(problem, folds).predict
         except (LinAlgError, FloatingPointError) as error:
-            held = failed(str(error), np.array(lams))
-        fitted, share = perf_counter(), 1.0 / len(lams)
-        outcome = Outcome.of(task, model, held, method.name)
+            self.predict = partial(self.failed, str(error))
+        self.kept: dict[str, Any] = {}  # what the criterion decomposed
+
+    def __call__(self, lams: Sequence[float], start: float) -> Outcome:
+        """The outcome at some lambdas, whose work began at ``start``."""
+        try:
+            held = self.predict(np.array(lams))
+        except (LinAlgError, FloatingPointError) as error:
+            held = self.failed(str(error), np.array(lams))
+        task, fitted, share = self.task, perf_counter(), 1.0 / len(lams)
+        outcome = Outcome.of(task, self.model, held, self.method)
         if task.criterion is not None:
-            evidence = Evidence(problem, job.kernel, tuple(lams), held.each(), kept)
+            kernel = self.job.kernel
+            evidence = Evidence(self.problem, kernel, tuple(lams), held.each(), self.kept)
             criterion, remarks = evaluate(task.criterion, evidence)
             reasons = [a or b for a, b in zip(outcome.reasons, remarks, strict=True)]
             outcome = replace(outcome, criterion=criterion, reasons=reasons)
@@ -115,23 +123,18 @@ def _evaluate(
             score_seconds=(perf_counter() - fitted) * share,
         )
 
-    outcome = at_lams(model.lams, start)
-    if model.continuous:
-        outcome = _refined(task, model, outcome, at_lams)
-    return replace(outcome, indices=model.indices)
-
 
 def _refined(
     task: Task, model: CandidateModel, coarse: Outcome, at: Callable[[list[float], float], Outcome]
 ) -> Outcome:
     """The coarse grid of an interval, and every lambda tried between its best neighbours."""
-    costs, lams, parts = coarse.costs(task), list[float](), [coarse]
+    costs, lams, parts = coarse.costs(task.metric), list[float](), [coarse]
     largest = float(np.max(costs, where=np.isfinite(costs), initial=-np.inf))
 
     def cost(log_lam: float) -> float:
         lams.append(math.exp(log_lam))
         parts.append(at(lams[-1:], perf_counter()))
-        value = float(parts[-1].costs(task)[0])
+        value = float(parts[-1].costs(task.metric)[0])
         return value if math.isfinite(value) else largest
 
     for low, high in brackets(np.array(model.lams), costs):

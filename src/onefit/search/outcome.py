@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -12,16 +13,23 @@ import numpy as np
 from onefit._types import Array
 from onefit.folds import Folds
 from onefit.heldout import HeldOut, HeldOutPath
+from onefit.proof.certificate import EXACT_TOLERANCE
+from onefit.proof.norms import target_scale
 from onefit.scoring.aggregate import aggregate
 from onefit.search.criterion import CriterionLike
 from onefit.search.grid import CandidateModel
+from onefit.search.intervals import score_ends
 from onefit.search.rows import FoldedSample
 from onefit.search.scorers import Scoring
 
-__all__ = ["LEFT_OUT", "Outcome", "Task", "values_of"]
+__all__ = ["LEFT_OUT", "ByMetric", "Outcome", "Task", "values_of"]
 
+#: from the name of a metric to an array
+ByMetric = dict[str, Array]
 #: the method of candidates that lost on a sample of the rows, and have no score (race.py)
 LEFT_OUT = "left out"
+#: fields of an outcome that have an array for every metric
+BY_METRIC = ("scores", "totals", "ends")
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,43 @@ class Task:
     criterion: CriterionLike | None = None
     metric: str | None = None
 
+    def totals(self, scores: ByMetric, pooled: ByMetric) -> ByMetric:
+        """One number per lambda, from scores of the splits (..., k) and of all rows (..., 1)."""
+        sizes = np.diff(self.sample.folds.offsets)
+        whole = {name: one[..., 0] for name, one in pooled.items()}
+        return {
+            name: aggregate(self.how, one, sizes, whole.get(name)) for name, one in scores.items()
+        }
+
+    def score(self, model: Any, held: HeldOutPath) -> tuple[ByMetric, ByMetric, ByMetric]:
+        """Scores, totals and ends of an outcome with these held-out values."""
+        if not self.scoring.names:
+            return {}, {}, {}
+        values, done = held.values, held.done
+        pooled = {} if self.pooled is None else self.pooled.score(model, values, done)
+        scores = self.scoring.score(model, values, done)
+        return scores, self.totals(scores, pooled), self._ends(held)
+
+    @cached_property
+    def _tolerance(self) -> float:
+        """What exact held-out values may differ by."""
+        return EXACT_TOLERANCE * float(target_scale(self.sample.Y, self.sample.s).max())
+
+    def _ends(self, held: HeldOutPath) -> ByMetric:
+        """The least and the largest total, (L, 2), NaN without values."""
+        known = np.isfinite(held.values).all(axis=(1, 2))
+        if not (self.scoring.fast and known.any()):
+            return {}
+        values, error = held.values[known].astype(np.float64), held.error[known]
+        error = np.where(np.isnan(error), np.inf, error) + self._tolerance
+        each = np.repeat(error, np.diff(self.sample.folds.offsets), axis=1)[..., None]
+        pooled = {} if self.pooled is None else score_ends(self.pooled, values, each)
+        found = {}
+        for name, pair in self.totals(score_ends(self.scoring, values, each), pooled).items():
+            found[name] = np.full((known.size, 2), np.nan)
+            found[name][known] = pair.T
+        return found
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -57,7 +102,12 @@ class Outcome:
     indices : the candidates, one per lambda
     method : str
     scores : name -> (L, k) array
-    pooled : name -> (L,) array
+        Of the splits.
+    totals : name -> (L,) array
+        Their aggregates.
+    ends : name -> (L, 2) array
+        The least and the largest total that bounds of held-out values leave open, for metrics with
+        intervals.
     values : (L, N, q) array
     exact, error, moved, steps : (L, k) arrays, see :class:`onefit.heldout.HeldOut`
     order : int or None
@@ -73,8 +123,9 @@ class Outcome:
 
     indices: tuple[int, ...]
     method: str
-    scores: dict[str, Array]
-    pooled: dict[str, Array]
+    scores: ByMetric
+    totals: ByMetric
+    ends: ByMetric
     values: Array = field(repr=False)
     exact: Array
     error: Array
@@ -94,14 +145,13 @@ class Outcome:
         moved, steps = (
             x.astype(np.min_scalar_type(x.max(initial=0))) for x in (held.moved, held.steps)
         )
-        pooled = {}
-        if task.pooled is not None:
-            pooled = task.pooled.score(model.estimator, held.values, held.done)
+        scores, totals, ends = task.score(model.estimator, held)
         return cls(
             indices=model.indices,
             method=method,
-            scores=task.scoring.score(model.estimator, held.values, held.done),
-            pooled={name: one[:, 0] for name, one in pooled.items()},
+            scores=scores,
+            totals=totals,
+            ends=ends,
             values=held.values,
             exact=held.exact,
             error=held.error,
@@ -117,31 +167,32 @@ class Outcome:
         if len(parts) == 1:
             return parts[0]
         sizes = [len(one.reasons) for one in parts]
-        arrays: dict[str, Any] = {
+        by_lam: dict[str, Any] = {
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in parts[0]._arrays()
         }
+        for name in BY_METRIC:
+            by_lam[name] = _stacked([getattr(part, name) for part in parts], sizes)
         return replace(
             parts[0],
             indices=tuple(chain.from_iterable(one.indices for one in parts)),
-            scores=_stacked([one.scores for one in parts], sizes),
-            pooled=_stacked([one.pooled for one in parts], sizes),
             order=next((one.order for one in parts if one.order is not None), None),
             reasons=list(chain.from_iterable(one.reasons for one in parts)),
             fit_seconds=float(np.average([one.fit_seconds for one in parts], weights=sizes)),
             score_seconds=float(np.average([one.score_seconds for one in parts], weights=sizes)),
-            **arrays,
+            **by_lam,
         )
 
     def take(self, places: list[int]) -> Outcome:
         """The outcome of some of the lambdas."""
+        by_lam: dict[str, Any] = {name: one[places] for name, one in self._arrays().items()}
+        for name in BY_METRIC:
+            by_lam[name] = {metric: one[places] for metric, one in getattr(self, name).items()}
         return replace(
             self,
             indices=tuple(self.indices[i] for i in places),
-            scores={name: one[places] for name, one in self.scores.items()},
-            pooled={name: one[places] for name, one in self.pooled.items()},
             reasons=[self.reasons[i] for i in places],
-            **{name: one[places] for name, one in self._arrays().items()},
+            **by_lam,
         )
 
     def _arrays(self) -> dict[str, Any]:
@@ -163,28 +214,26 @@ class Outcome:
             self.fit_seconds + self.score_seconds,
         )
 
-    def costs(self, task: Task) -> Array:
+    def costs(self, metric: str | None) -> Array:
         """Values that rank the candidates, the smaller the better: criterion, or minus the score.
 
         NaN where there is no score.
         """
         if self.criterion is not None:
             return self.criterion
-        if task.metric is None or task.metric not in self.scores:
-            return np.full(len(self.reasons), np.nan)
-        sizes = np.diff(task.sample.folds.offsets)
-        return -aggregate(task.how, self.scores[task.metric], sizes, self.pooled.get(task.metric))
+        none = np.full(len(self.reasons), np.nan)
+        return -self.totals.get(metric or "", none)
 
 
-def values_of(task: Task, outcomes: list[Outcome], size: int) -> Array:
+def values_of(metric: str | None, outcomes: list[Outcome], size: int) -> Array:
     """Scores that rank the candidates, the larger the better; NaN without an outcome."""
     values = np.full(size, np.nan)
     for one in outcomes:
-        values[list(one.indices)] = -one.costs(task)
+        values[list(one.indices)] = -one.costs(metric)
     return values
 
 
-def _stacked(parts: list[dict[str, Array]], sizes: list[int]) -> dict[str, Array]:
+def _stacked(parts: list[ByMetric], sizes: list[int]) -> ByMetric:
     """Scores one after the other; a part whose lams all failed has none, which is NaN here."""
     shapes = {name: one.shape[1:] for part in parts for name, one in part.items()}
     return {

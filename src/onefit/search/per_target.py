@@ -23,6 +23,7 @@ from onefit.losses.base import loss_of
 from onefit.scoring import ROW_METRICS, Metric, Truth
 from onefit.scoring.aggregate import aggregate
 from onefit.search.grid import candidate_models
+from onefit.search.inputs import resolve_scorers, route
 from onefit.search.scorers import fast_metric
 from onefit.spec.needs import require_of_model
 
@@ -56,10 +57,11 @@ def fit_per_target(search: Any, X: Any, y: Any, sample_weight: Any) -> PerTarget
     check_accepted(search.estimator, "fit_per_target")
     if is_classifier(search.estimator):
         raise ValueError("fit_per_target is for regressors; a classifier has one lam")
-    candidates = search.cv_results_["params"]
-    found = []
+    candidates, found = search.cv_results_["params"], []
+    metric, sign, weight = _metric(search, search.heldout(0).sample_weight)
     for one in candidate_models(search.estimator, candidates):
-        scores = np.array([_scores(search, search.heldout(i)) for i in one.indices])
+        every = [search.heldout(i) for i in one.indices]
+        scores = np.array([sign * _values(metric, search.aggregate, u, weight) for u in every])
         scores = np.where(np.isnan(scores), -np.inf, scores)
         best = scores.argmax(axis=0)
         found.append((scores.max(axis=0), np.array(one.lams)[best], candidates[one.indices[0]]))
@@ -86,40 +88,41 @@ def fit_per_target(search: Any, X: Any, y: Any, sample_weight: Any) -> PerTarget
     return PerTarget(model, lams, scores, params)
 
 
-def _scores(search: Any, held: HeldOut) -> Array:
-    """The score of each target, (q,), as the search joins its splits."""
-    metric, sign = _metric(search)
-    folds, s = held.folds, held.sample_weight
+def _values(metric: Metric, how: str, held: HeldOut, weight: Any) -> Array:
+    """The metric of each target, (q,), as the search joins its splits."""
+    folds = held.folds
     targets = np.asarray(held.targets, dtype=np.float64).reshape(folds.n, -1)[folds.rows]
     if held.values.shape != targets.shape:
         raise ValueError("fit_per_target needs one held-out value per target, not several levels")
-    w = np.ones(folds.n) if s is None else np.asarray(s, dtype=np.float64)
+    w = np.ones(folds.n) if weight is None else np.asarray(weight, dtype=np.float64)
     values = held.values[None].astype(np.float64, copy=False)
 
     def scored(starts: Array) -> Array:
         truth = Truth(targets, starts, w[folds.rows])
-        (found,) = sign * metric.values(truth, values)
+        (found,) = metric.values(truth, values)
         return np.asarray(found)
 
-    if search.aggregate == "pooled":
+    if how == "pooled":
         return np.asarray(scored(np.zeros(1, dtype=np.intp))[0])
-    return aggregate(search.aggregate, scored(folds.offsets[:-1]).T, np.diff(folds.offsets))
+    return aggregate(how, scored(folds.offsets[:-1]).T, np.diff(folds.offsets))
 
 
-def _metric(search: Any) -> tuple[Metric, int]:
-    scorer = search.scorer_
-    if isinstance(scorer, dict):
-        if search.refit not in scorer:
-            raise ValueError("fit_per_target needs one metric to choose by; name it in refit")
-        scorer = scorer[search.refit]
-    metric, sign = fast_metric(scorer, search.estimator)
+def _metric(search: Any, sample_weight: Any) -> tuple[Metric, int, Any]:
+    """The metric that chooses, its sign, and its weights of the rows if it was given any."""
+    scorers = resolve_scorers(search)
+    name = search.refit if scorers.named else "score"
+    if name not in scorers.table:
+        raise ValueError("fit_per_target needs one metric to choose by; name it in refit")
+    metric, sign = fast_metric(scorers.table[name], search.estimator)
     if metric is None:
         known = [func.__name__ for func, one in ROW_METRICS.items() if one.task == "regression"]
         raise ValueError(
             f"fit_per_target needs a metric with a score for each target ({', '.join(known)}), "
             f"not scoring={search.scoring!r}"
         )
-    return metric, sign
+    given = {} if sample_weight is None else {"sample_weight": sample_weight}
+    params = route(search, scorers, given).scorer.score
+    return metric, sign, scorers.routed(params)[name].get("sample_weight")
 
 
 def _fit(model: Any, lams: Array, X: Any, y: Any, sample_weight: Any) -> None:

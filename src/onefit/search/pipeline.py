@@ -12,9 +12,8 @@ unit is kept in the journal.
 
 from __future__ import annotations
 
-import json
 import warnings
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
@@ -26,19 +25,27 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from onefit._describe import describe
-from onefit._indexing import n_rows
-from onefit._validation import check_weights
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.folds import Folds
-from onefit.heldout.train_test import TestValues, iterate_test, predict_test
-from onefit.journal import Journal
-from onefit.kernels import Geometry, is_objects, number_type
-from onefit.linalg import LinAlgError
+from onefit.heldout import HeldOutPath, Iterative
+from onefit.heldout.train_test import TrainTest
+from onefit.kernels import Bank, Geometry, is_objects
+from onefit.linalg import HOST, LinAlgError
 from onefit.linalg.device import Device
 from onefit.plan.choice import MIN_ITERATED_ROWS
-from onefit.proof.certificate import EXACT_TOLERANCE
-from onefit.proof.norms import target_scale
-from onefit.search.grid import CandidateModel, candidate_models, jobs, settings
+from onefit.search.continuous import Interval
+from onefit.search.grid import (
+    CandidateModel,
+    Job,
+    candidate_models,
+    check_names,
+    check_rows,
+    jobs,
+    parts,
+    settings,
+)
+from onefit.search.job import run_job
+from onefit.search.outcome import Outcome, Task
 from onefit.search.preprocess import (
     Preprocessed,
     StepError,
@@ -47,11 +54,13 @@ from onefit.search.preprocess import (
     preprocess,
     with_stand_in,
 )
+from onefit.search.rows import FoldedSample
+from onefit.search.scorers import Scoring
 from onefit.search.workers import MAX_UNINTERRUPTIBLE_ROWS, WorkerPlan, in_turn, in_workers
 
 Array = NDArray[Any]
 
-__all__ = ["Found", "Setting", "Work", "run_unit", "run_units", "settings_of"]
+__all__ = ["Setting", "Unit", "Work", "run_unit", "run_units", "settings_of", "units_of"]
 
 #: rows up to which the distances of a split are kept for all of its kernels
 MAX_KEPT_DISTANCE_ROWS = 6000
@@ -82,11 +91,14 @@ class Setting:
 
 def settings_of(search: Any) -> tuple[list[dict[str, Any]], list[Setting]]:
     """The candidates of a grid over a pipeline, and their settings."""
-    found = settings(search.param_grid, search.n_iter, search.random_state)
-    if not found:
+    values = [value for part in parts(search.param_grid) for value in part.values()]
+    if any(isinstance(one, Interval | Bank) for one in values):
         raise ValueError(
-            f"param_grid={search.param_grid!r} holds no candidate at all; use {{}} for one"
+            "param_grid has an Interval or a Bank, whose values are found on one kernel matrix of "
+            "all rows; for a pipeline give a list of values, or transform X first and search the "
+            "kernel estimator alone"
         )
+    found = settings(search.param_grid, search.n_iter, search.random_state)
     path = kernel_path(search.estimator)
     assert path
     prefix = "__".join(path)
@@ -127,18 +139,7 @@ def _setting(search: Any, found: list[dict[str, Any]], indices: list[int], prefi
         {name[len(prefix) + 2 :]: value for name, value in found[i].items() if name not in shared}
         for i in indices
     ]
-    known = leaf.get_params(deep=True)
-    for name in dict.fromkeys(name for one in own for name in one):
-        if name not in known and name.partition("__")[0] not in known:
-            raise ValueError(
-                f"param_grid names {prefix + '__' + name!r}, but {type(leaf).__name__} has no "
-                f"parameter {name!r}"
-            )
-        if name == "lam" and any(not np.isscalar(one.get("lam", 1.0)) for one in own):
-            raise ValueError(
-                "param_grid has an Interval for lam, which is refined on one full-sample fit; "
-                "with preprocessing in the folds give a list of values"
-            )
+    check_names(leaf, own, f"{prefix}__")
     group = [
         replace(one, indices=tuple(indices[i] for i in one.indices))
         for one in candidate_models(leaf, own)
@@ -170,200 +171,166 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Found:
-    """Values of one split by the models of one setting.
+class Unit:
+    """A setting on a split.
 
     Attributes
     ----------
-    values : list of TestValues, one per candidate
-    weighted : bool
-        Whether the kernel estimator was given sample weights.
-    failed : str
-        Why the steps could not be fitted; empty if they could.
-    seconds : float
+    setting : Setting
+    split : int
+    models : tuple of CandidateModel
+        Those that are wanted.
     """
 
-    values: list[TestValues]
-    weighted: bool
-    failed: str
-    seconds: float
+    setting: Setting
+    split: int
+    models: tuple[CandidateModel, ...]
+
+    @property
+    def words(self) -> list[Any]:
+        """Preprocessing and split in words, for journals."""
+        return [self.setting.words, self.split]
 
 
-def run_unit(work: Work, unit: tuple[Setting, int]) -> Found:
-    """Fit the steps of a setting to the training part of a split, and predict its test rows."""
-    start, (setting, split) = perf_counter(), unit
+def units_of(group: list[Setting], splits: int) -> list[Unit]:
+    """Every setting on every split, split by split."""
+    return [Unit(one, split, tuple(one.models)) for one in group for split in range(splits)]
+
+
+def run_units(
+    work: Work, worker_plan: WorkerPlan, units: Sequence[Unit]
+) -> Iterator[tuple[int, list[Outcome] | str]]:
+    """Yield (place, outcomes) of every unit as it is done."""
+    apart = worker_plan.workers > 1 or work.folds.n > MAX_UNINTERRUPTIBLE_ROWS
+    apart = apart and work.device is None
+    return (in_workers if apart else in_turn)(worker_plan, partial(run_unit, work), units)
+
+
+def run_unit(work: Work, unit: Unit) -> list[Outcome] | str:
+    """Fit the steps of a setting to the training part of a split, and predict its test rows.
+
+    Returns an outcome of this split, without scores, for every model; or why a step failed.
+    """
+    start, split, found = perf_counter(), unit.split, list[Outcome]()
     train, test = work.folds.train[split], work.folds.test[split]
     try:
-        data = preprocess(setting.estimator, work.X, work.y, work.params, train, test, split)
-        with warnings.catch_warnings():
-            # a grid may pair a kernel with parameters of another
-            warnings.simplefilter("ignore", UnusedParameterWarning)
-            values = _predicted(setting, data, split, work.device)
+        data = preprocess(unit.setting.estimator, work.X, work.y, work.params, train, test, split)
+        models, task = _task(unit, data)
     except StepError as error:
         if isinstance(work.error_score, str):
             raise
-        empty = [TestValues.empty(len(one.lams), test.size, 1) for one in setting.models]
-        return Found(empty, False, str(error), perf_counter() - start)
-    return Found(values, data.sample_weight is not None, "", perf_counter() - start)
+        return str(error)
+    with warnings.catch_warnings():
+        # a grid may pair a kernel with parameters of another
+        warnings.simplefilter("ignore", UnusedParameterWarning)
+        fits, ready, task = _planned(models, task, train.size, work.device)
+        seconds = (perf_counter() - start) / sum(len(one.lams) for one in models)
+        for one in fits:
+            found.append(_by_fits(task, one, data))
+        kept = len(ready) > 1 and task.sample.folds.n <= MAX_KEPT_DISTANCE_ROWS
+        geometry = Geometry(task.sample.X, keep=kept)
+        for job in ready:
+            found += run_job(task, job, geometry)
+    places = {one.indices: i for i, one in enumerate(models)}
+    found.sort(key=lambda one: places[one.indices])
+    return [
+        replace(one, method=TrainTest.name, fit_seconds=seconds + one.fit_seconds)
+        for one in (_back(data, found) if data.wrappers else found)
+    ]
 
 
-def _predicted(
-    setting: Setting, data: Preprocessed, split: int, device: Device | None
-) -> list[TestValues]:
-    """Values of the test rows by every model of a setting."""
-    first = clone(setting.models[0].estimator)
+def _task(unit: Unit, data: Preprocessed) -> tuple[list[CandidateModel], Task]:
+    """The models, and training rows with test rows of weight zero as a sample with one split."""
+    models = [replace(one, estimator=clone(one.estimator)) for one in unit.models]
+    first = models[0].estimator
     try:
-        rows = first._validate_X(data.X, ensure_min_samples=2)
-        Y = first._code_targets(data.y, number_type(rows))
-        s = check_weights(data.sample_weight, rows)
+        rows, Y, s = check_rows(models, data.X, data.y, data.sample_weight)
         first._check_weighted(Y, s)
         test = first._validate_X(data.X_test, reset=False)
     except ValueError as error:
         raise StepError(
-            f"{type(first).__name__} cannot use what the steps return on split {split}: {error}"
+            f"{type(first).__name__} cannot use what the steps return on split {unit.split}: "
+            f"{error}"
         ) from error
-    if device is not None and (sp.issparse(rows) or is_objects(rows)):  # the winner is fitted there
-        kind = "sparse" if sp.issparse(rows) else "no vectors of numbers"
-        raise ValueError(
+    n, m = rows.shape[0], test.shape[0]
+    sparse = sp.issparse(rows) or sp.issparse(test)
+    both = sp.csr_array(sp.vstack([rows, test])) if sparse else np.concatenate([rows, test])
+    # targets of test rows are not used
+    Y = np.asfortranarray(np.concatenate([Y, np.repeat(Y[:1], m, axis=0)]))
+    folds = Folds(n + m, [np.flatnonzero(s)], [np.arange(n, n + m)])
+    sample = FoldedSample(both, Y, np.concatenate([s, np.zeros(m, dtype=s.dtype)]), folds)
+    return models, Task(sample, Scoring.nothing(), None, "mean")
+
+
+def _planned(
+    models: list[CandidateModel], task: Task, n: int, device: Device | None
+) -> tuple[list[CandidateModel], list[Job], Task]:
+    """Models that are fitted one by one, jobs of the others, and the task where these compute."""
+    sample = task.sample
+    fits = [one for one in models if _has_no_matrix(one)]
+    others = [one for one in models if not _has_no_matrix(one)]
+    if device is not None and (sp.issparse(sample.X) or is_objects(sample.X)):
+        kind = "sparse" if sp.issparse(sample.X) else "no vectors of numbers"
+        raise ValueError(  # the winner is fitted there
             f"the rows that the steps return are {kind}, which {device!r} does not support; leave "
             "the device out"
         )
-    found: dict[tuple[int, ...], TestValues] = {}
-    ready = []
-    for candidate in setting.models:
-        one = replace(candidate, estimator=clone(candidate.estimator))
-        one.estimator._copy_data_attributes(first)
-        if one.spec.precomputed or one.spec.approximation is not None or is_objects(rows):
-            found[one.indices] = _by_fits(one, data, Y, s)
-        else:
-            ready.append(one)
-    if ready:
-        found |= _on_kernels(ready, rows, test, Y, s, device)
-    values = [found[candidate.indices] for candidate in setting.models]
-    return [_back(data, one) for one in values] if data.wrappers else values
-
-
-def _on_kernels(
-    ready: list[CandidateModel], rows: Any, test: Any, Y: Array, s: Array, device: Device | None
-) -> dict[tuple[int, ...], TestValues]:
-    """Values of models with a kernel matrix, one for all that share a kernel."""
-    work = sorted(jobs(ready, rows, Y, s), key=lambda job: job.kernel.metrics)
+    work = jobs(others, sample.X[:n], sample.Y[:n], sample.s[:n])
     if device is not None:
         for job in work:
             job.kernel.require_device(device)
-    m = test.shape[0]
-    sparse = sp.issparse(rows) or sp.issparse(test)
-    both = sp.csr_array(sp.vstack([rows, test])) if sparse else np.concatenate([rows, test])
-    many = rows.shape[0] >= MIN_ITERATED_ROWS  # the limit of other searches
-    device = device if many else None
-    if device is not None:
-        both = device.asarray(both)
-    geometry = Geometry(both, keep=len(work) > 1 and both.shape[0] <= MAX_KEPT_DISTANCE_ROWS)
-    # targets of test rows are not used
-    Y = np.asfortranarray(np.concatenate([Y, np.repeat(Y[:1], m, axis=0)]))
-    s = np.concatenate([s, np.zeros(m, dtype=s.dtype)])
-    found = {}
-    for job in work:
-        quadratic = all(candidate.spec.quadratic for candidate in job.models)
-        iterated = device is not None or (many and quadratic)
-        K: Any = job.kernel.tiles(both).hold() if iterated else job.kernel.matrix(geometry)
-        for candidate in job.models:
-            problem = candidate.spec.problem(K, Y, s, definite=job.kernel.definite)
-            values = (iterate_test if iterated else predict_test)(problem, np.array(candidate.lams))
-            # training rows of weight zero come before the test rows
-            found[candidate.indices] = replace(values, values=values.values[:, -m:])
-        del K, problem  # before the next one takes their memory
-    return found
+    many = n >= MIN_ITERATED_ROWS  # the limit of other searches
+    if device is not None and many:
+        task = replace(task, sample=replace(sample, X=device.asarray(sample.X)))
+    ready = []
+    for job in sorted(work, key=lambda job: job.kernel.metrics):
+        quadratic = all(one.spec.quadratic for one in job.models)
+        iterated = many and (device is not None or quadratic)
+        method = Iterative(factor=device is None) if iterated else TrainTest()
+        ready.append(replace(job, models=tuple(replace(one, method=method) for one in job.models)))
+    return fits, ready, task
 
 
-def _by_fits(candidate: CandidateModel, data: Preprocessed, Y: Array, s: Array) -> TestValues:
-    """A fit per lam, where there is no kernel matrix of the test rows."""
-    columns = candidate.spec.coding.columns(Y)
-    unit = EXACT_TOLERANCE * float(target_scale(columns, s).min())
-    parts = []
-    for lam in candidate.lams:
+def _has_no_matrix(model: CandidateModel) -> bool:
+    """Whether there is no kernel matrix of training and test rows."""
+    return model.spec.precomputed or model.spec.approximation is not None
+
+
+def _by_fits(task: Task, candidate: CandidateModel, data: Preprocessed) -> Outcome:
+    """A fit per lam."""
+    start, sample = perf_counter(), task.sample
+    problem = candidate.spec.problem(HOST.empty((0, 0), sample.Y.dtype), sample.Y, sample.s)
+    path = HeldOutPath.empty(problem, sample.folds, TrainTest.name, np.array(candidate.lams))
+    for i, lam in enumerate(candidate.lams):
         model = clone(candidate.estimator).set_params(lam=lam)
         try:
             model.fit(data.X, data.y, sample_weight=data.sample_weight)
-            values = np.asarray(model._decision(data.X_test), dtype=np.float64)
+            path.fill(i, 0, slice(None), model._decision(data.X_test), float(model.error_))
         except (LinAlgError, FloatingPointError) as error:
-            shape = 1, n_rows(data.X_test), columns.shape[1]
-            parts.append(TestValues.empty(*shape, str(error)))
+            path.fail(i, str(error))
             continue
-        bound = np.array([float(model.error_)])
-        steps = np.array([int(np.max(model.n_iter_))], dtype=np.intp)
-        parts.append(TestValues(values[None], bound, bound <= unit, steps, [""]))
-    return TestValues.stack(parts)
+        path.steps[i] = int(np.max(model.n_iter_))
+    outcome = Outcome.of(task, candidate, path.judged(problem), path.method)
+    return replace(outcome, fit_seconds=(perf_counter() - start) / len(path))
 
 
-def _back(data: Preprocessed, found: TestValues) -> TestValues:
+def _back(data: Preprocessed, outcomes: list[Outcome]) -> Iterator[Outcome]:
     """Values in the units of the targets that the search was given.
 
     The bound goes through a monotone inverse: the ends of a value's interval are transformed too.
     """
-    values: list[Array | None] = []
-    error = found.error.copy()
-    for i, (u, reason) in enumerate(zip(found.values, found.reasons, strict=True)):
-        if reason:
-            values.append(None)
-            continue
-        at = data.back(u)
-        if np.isfinite(error[i]):
-            with np.errstate(all="ignore"):
-                ends = [np.abs(data.back(u + e) - at).max() for e in (-error[i], error[i])]
-            error[i] = float(np.max(ends))
-        values.append(at)
-    shape = next((one.shape for one in values if one is not None), found.values.shape[1:])
-    none = np.full(shape, np.nan)
-    stacked = np.stack([none if one is None else one for one in values])
-    return replace(found, values=stacked, error=error)
-
-
-def run_units(
-    work: Work, group: list[Setting], worker_plan: WorkerPlan, journal: Journal | None
-) -> Iterator[tuple[int, Found]]:
-    """Yield (place, values) of every unit, those of the journal first; places go split by split."""
-    units = [(setting, split) for setting in group for split in range(len(work.folds))]
-    left: list[int] = []
-    for place, unit in enumerate(units):
-        known = None if journal is None else _recall(journal, *unit)
-        if known is None:
-            left.append(place)
-        else:
-            yield place, known
-    if not left:
-        return
-    if journal is not None:
-        journal.check_writable()
-    todo = [units[place] for place in left]
-    apart = worker_plan.workers > 1 or work.folds.n > MAX_UNINTERRUPTIBLE_ROWS
-    apart = apart and work.device is None
-    runs = (in_workers if apart else in_turn)(worker_plan, partial(run_unit, work), todo)
-    for done, found in runs:
-        setting, split = units[left[done]]
-        if journal is not None and not found.failed:
-            for candidate, values in zip(setting.models, found.values, strict=True):
-                lams = list(candidate.lams)
-                entry = lams, values, found.weighted
-                journal.write(_key(setting, candidate, split), entry, part=json.dumps(lams))
-        yield left[done], found
-
-
-def _key(setting: Setting, candidate: CandidateModel, split: int) -> str:
-    words = candidate.spec.words()
-    del words["lam"]
-    return json.dumps([setting.words, split, words])
-
-
-def _recall(journal: Journal, setting: Setting, split: int) -> Found | None:
-    """A unit from the journal, if it has all of its lams."""
-    values, weighted = [], False
-    for candidate in setting.models:
-        parts: dict[float, TestValues] = {}
-        for lams, known, with_weights in journal.read(_key(setting, candidate, split)):
-            weighted |= bool(with_weights)
-            parts |= {lam: known.take([i]) for i, lam in enumerate(lams)}
-        if not all(lam in parts for lam in candidate.lams):
-            return None
-        values.append(TestValues.stack([parts[lam] for lam in candidate.lams]))
-    return Found(values, weighted, "", 0.0)
+    for found in outcomes:
+        error, reasons, values = found.error.copy(), list(found.reasons), dict[int, Array]()
+        for i in (i for i, reason in enumerate(reasons) if not reason):
+            values[i] = at = data.back(found.values[i])
+            if not np.isfinite(at).all():
+                reasons[i] = "the inverse transformation gives values that are not finite"
+            if np.isfinite(error[i, 0]):
+                with np.errstate(all="ignore"):
+                    around = [data.back(found.values[i] + e) for e in (-error[i], error[i])]
+                    error[i] = np.max([np.abs(one - at).max() for one in around])
+        shape = next((one.shape for one in values.values()), found.values.shape[1:])
+        back = np.full((len(reasons), *shape), np.nan)
+        for i, at in values.items():
+            back[i] = at
+        yield replace(found, values=back, error=error, reasons=reasons)

@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -20,25 +21,25 @@ from onefit._describe import describe
 from onefit._indexing import n_rows
 from onefit.config import get_config as onefit_config
 from onefit.heldout import HeldOutPath
-from onefit.heldout.train_test import TestValues
-from onefit.journal import Journal
-from onefit.linalg import arrays_of, is_elsewhere
+from onefit.heldout.train_test import TrainTest
+from onefit.linalg import HOST, arrays_of, is_elsewhere
 from onefit.linalg.which import named_device
 from onefit.predict import check_training
 from onefit.search.all_rows import all_rows_of
 from onefit.search.grid import CandidateModel
-from onefit.search.in_memory import HeldRows, fit_winner, followed
-from onefit.search.inputs import FitInputs, route
+from onefit.search.in_memory import HeldRows, followed
+from onefit.search.inputs import resolve_scorers, route
 from onefit.search.outcome import Outcome, Task
-from onefit.search.pipeline import Found, Setting, Work, run_units, settings_of
+from onefit.search.pipeline import Setting, Work, run_units, settings_of, units_of
 from onefit.search.preprocess import (
     kernel_estimator,
     kernel_path,
+    kernel_weight,
     metadata_of_fit,
-    weight_name,
 )
-from onefit.search.resume import data_words
+from onefit.search.resume import Runner, data_words
 from onefit.search.rows import FoldedSample
+from onefit.search.scorers import FitInputs
 from onefit.search.setup import Setup, draw_folds
 from onefit.search.workers import WorkerPlan
 
@@ -57,11 +58,12 @@ class PipelineRows(HeldRows):
 
     Parameters
     ----------
-    search, X, y, params, scorers
+    search, X, y, params
         See :class:`onefit.search.in_memory.RowsInMemory`.
     """
 
-    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> None:
+    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any]) -> None:
+        scorers = resolve_scorers(search)
         _check_options(search)
         if is_elsewhere(X):
             raise ValueError(
@@ -74,7 +76,8 @@ class PipelineRows(HeldRows):
         routed = route(search, scorers, params)
         self.fit_params = metadata_of_fit(search.estimator, dict(routed.estimator.fit))
         split = routed.splitter.split
-        given = FitInputs(scorers, X, y, None, routed.scorer.score, split.get("groups"))
+        weight = kernel_weight(search.estimator, self.fit_params)
+        given = FitInputs(scorers, X, y, weight, routed.scorer.score, split.get("groups"))
         super().__init__(search, set_up_pipeline(search, X, y, split), given)
 
     def check(self, metric: Any) -> None:
@@ -100,32 +103,27 @@ class PipelineRows(HeldRows):
         search, setup, given = self.search, self.setup, self.given
         k, total = len(setup.folds), len(setup.jobs) * len(setup.folds)
         work = Work(given.X, given.y, self.fit_params, setup.folds, search.error_score, self.device)
-        journal = None
-        if search.journal is not None:
-            journal = Journal(search.journal, _fingerprint(search, work))
+        run = partial(run_units, work, setup.worker_plan)
+        runner = Runner(run, search.journal, partial(_fingerprint, search, work))
         if search.verbose > 0:
             print(
                 f"{len(setup.candidates)} candidates, {len(setup.jobs)} settings of the "
                 f"preprocessing, {k} splits, {setup.worker_plan.workers} workers"
             )
 
-        def words(place: int, one: Found) -> str:
-            return f"setting {place // k}, split {place % k}: {one.seconds:.2g} s"
+        def words(place: int, one: list[Outcome] | str) -> str:
+            done = one if isinstance(one, str) else f"{sum(map(_seconds, one)):.2g} s"
+            return f"setting {place // k}, split {place % k}: {done}"
 
-        units, found = run_units(work, setup.jobs, setup.worker_plan, journal), {}
+        units, found = runner(units_of(setup.jobs, k)), {}
         for place, one in followed(search, context, "split", total, units, words):
             found[divmod(place, k)] = one
-        _warn_of_failures([one.failed for one in found.values() if one.failed], total, search)
-        if any(one.weighted for one in found.values()):
-            weight = self.fit_params.get(weight_name(search.estimator))
-            weight = self.fit_params.get("sample_weight") if weight is None else weight
-            self.given = replace(given, weight=weight)
+        failures = [one for one in found.values() if isinstance(one, str)]
+        _warn_of_failures(failures, total, search)
         self.outcomes = outcomes_of(self.task, setup.jobs, found, search.error_score)
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
-        given = self.given
-        params = (self.search, given.X, given.y, self.fit_params, fitted, context)
-        return fit_winner(*params, device=self.device)
+        return self.fit_winner(self.given.X, self.fit_params, fitted, context, self.device)
 
 
 def _check_options(search: Any) -> None:
@@ -166,11 +164,10 @@ def set_up_pipeline(search: Any, X: Any, y: Any, split_params: Any) -> Setup:
         for one in setting.models:
             one.estimator._copy_data_attributes(model)
     worker_plan = WorkerPlan.from_n_jobs(search.n_jobs, len(group) * len(folds), n_rows(X))
-    rows = np.zeros((n_rows(X), 1))  # kernels see the rows of a split only
-    sample = FoldedSample(rows, Y, s, folds)
+    sample = FoldedSample(None, Y, s, folds)  # kernels see the rows of a split only
     models = [one for setting in group for one in setting.models]
     works = _works(models, sample, worker_plan)
-    return Setup(candidates, model, group, [], folds, sample, worker_plan, works)
+    return Setup(candidates, model, models, [], group, folds, sample, worker_plan, works)
 
 
 def _works(
@@ -217,73 +214,73 @@ def _warn_of_failures(failures: list[str], total: int, search: Any) -> None:
         )
 
 
+def _seconds(one: Outcome) -> float:
+    return one.fit_seconds * len(one.reasons)
+
+
 def outcomes_of(
-    task: Task, group: list[Setting], found: dict[tuple[int, int], Found], error_score: Any
+    task: Task,
+    group: list[Setting],
+    found: dict[tuple[int, int], list[Outcome] | str],
+    error_score: Any,
 ) -> list[Outcome]:
-    """Scores of all candidates, from the values of all units."""
+    """Scores of all candidates, from the outcomes of all units."""
     folds, outcomes = task.sample.folds, []
     for i, setting in enumerate(group):
         units = [found[i, k] for k in range(len(folds))]
-        lams = sum(len(candidate.lams) for candidate in setting.models)
-        seconds = sum(unit.seconds for unit in units) / lams
         for place, candidate in enumerate(setting.models):
-            start = perf_counter()
-            outcome = _outcome(task, candidate, units, place, error_score)
-            share = (perf_counter() - start) / len(candidate.lams)
-            outcomes.append(replace(outcome, fit_seconds=seconds, score_seconds=share))
+            parts = [one if isinstance(one, str) else one[place] for one in units]
+            outcomes.append(_outcome(task, candidate, parts, error_score))
     return sorted(outcomes, key=lambda one: min(one.indices))
 
 
 def _outcome(
-    task: Task, candidate: CandidateModel, units: list[Found], place: int, error_score: Any
+    task: Task, candidate: CandidateModel, parts: list[Outcome | str], error_score: Any
 ) -> Outcome:
     """The outcome of one model; splits on which a step failed have ``error_score``."""
-    parts = [unit.values[place] for unit in units]
-    failed = np.array([bool(unit.failed) for unit in units])
-    held = _side_by_side(task, candidate, parts, failed)
-    outcome = Outcome.of(task, candidate, held, "train_test")
-    if not failed.any():
-        return outcome
-    shape = len(candidate.lams), len(units)
-    scores = {name: outcome.scores.get(name, np.full(shape, np.nan)) for name in task.scoring.names}
-    for one in scores.values():
-        one[:, failed] = error_score
-    values, why = outcome.values.copy(), next(unit.failed for unit in units if unit.failed)
-    values[:, np.repeat(failed, np.diff(task.sample.folds.offsets))] = np.nan
-    reasons = [reason or why for reason in outcome.reasons]
-    return replace(outcome, scores=scores, pooled={}, values=values, reasons=reasons)
-
-
-def _side_by_side(
-    task: Task, candidate: CandidateModel, parts: list[TestValues], failed: Array
-) -> HeldOutPath:
-    """Values of all splits; zero on those where a step failed, which are scored too."""
-    folds, lams = task.sample.folds, np.array(candidate.lams)
-    q = candidate.spec.coding.columns(task.sample.Y[:1]).shape[1]
-    values = [
-        np.zeros((lams.size, part.values.shape[1], q)) if lost else part.values
-        for part, lost in zip(parts, failed, strict=True)
-    ]
-    steps = np.stack([one.steps for one in parts], axis=1)
-    return HeldOutPath(
-        lams,
-        folds,
-        "train_test",
-        np.concatenate(values, axis=1),
-        np.stack([one.error for one in parts], axis=1)[..., None],
-        np.stack([one.exact for one in parts], axis=1),
-        np.zeros_like(steps),
-        steps,
-        [_reason(i, parts, failed) for i in range(lams.size)],
+    start, L = perf_counter(), len(candidate.lams)
+    why = next((one for one in parts if isinstance(one, str)), "")
+    outcome = Outcome.of(task, candidate, _side_by_side(task, candidate, parts), TrainTest.name)
+    if why:
+        failed = np.array([isinstance(one, str) for one in parts])
+        none = np.full((L, len(parts)), np.nan)
+        scores = {name: outcome.scores.get(name, none.copy()) for name in task.scoring.names}
+        for one in scores.values():
+            one[:, failed] = error_score
+        pooled = dict.fromkeys(scores, none[:, :1])
+        values = outcome.values.copy()
+        values[:, np.repeat(failed, np.diff(task.sample.folds.offsets))] = np.nan
+        outcome = replace(
+            outcome,
+            scores=scores,
+            totals=task.totals(scores, pooled),
+            ends={},
+            values=values,
+            reasons=[reason or why for reason in outcome.reasons],
+        )
+    return replace(
+        outcome,
+        fit_seconds=sum(one.fit_seconds for one in parts if isinstance(one, Outcome)),
+        score_seconds=(perf_counter() - start) / L,
     )
 
 
-def _reason(i: int, parts: list[TestValues], failed: Array) -> str:
-    """Why lam ``i`` has no values on some split; empty if it has."""
+def _side_by_side(task: Task, candidate: CandidateModel, parts: list[Outcome | str]) -> HeldOutPath:
+    """Values of all splits; zero on those where a step failed, which are scored too."""
+    folds, lams = task.sample.folds, np.array(candidate.lams)
+    columns, nothing = candidate.spec.coding.columns(task.sample.Y), HOST.empty((0, 0), np.float64)
+    coded = candidate.spec.coded_problem(nothing, columns, task.sample.s)
+    found = HeldOutPath.empty(coded, folds, TrainTest.name, lams)
     for k, part in enumerate(parts):
-        if not failed[k] and np.isnan(part.values[i]).any():
-            return f"split {k}: {part.reasons[i]}"
-    return ""
+        if isinstance(part, str):
+            found.values[:, folds.place(k)] = 0.0
+            continue
+        found.values[:, folds.place(k)] = part.values
+        found.bounds[:, k], found.exact[:, k] = part.error, part.exact[:, 0]
+        found.steps[:, k] = part.steps[:, 0]
+        for i, reason in enumerate(part.reasons):
+            found.reasons[i] = found.reasons[i] or (reason and f"split {k}: {reason}")
+    return found
 
 
 def as_kernel_search(search: Any) -> Any:

@@ -31,6 +31,7 @@ __all__ = [
     "is_wrapped",
     "kernel_estimator",
     "kernel_path",
+    "kernel_weight",
     "metadata_of_fit",
     "preprocess",
     "preprocess_all",
@@ -94,6 +95,19 @@ def metadata_of_fit(estimator: Any, params: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def kernel_weight(estimator: Any, params: dict[str, Any]) -> Any:
+    """The weights that the kernel estimator is fitted with, of the metadata of a fit; or None."""
+    if not get_config()["enable_metadata_routing"]:
+        return params.get(weight_name(estimator))
+    name = _requested_weight(kernel_estimator(estimator))
+    return params.get("sample_weight" if name is True else name or "")
+
+
+def _requested_weight(leaf: Any) -> Any:
+    """What a kernel estimator requests by metadata routing: a name, True, False or None."""
+    return leaf.get_metadata_routing().fit.requests.get("sample_weight")
+
+
 class StandIn(BaseEstimator):
     """Keeps what the kernel estimator would be fitted to.
 
@@ -128,9 +142,8 @@ def with_stand_in(estimator: Any) -> Any:
     found = clone(estimator)
     leaf = kernel_estimator(found)
     stand_in = StandIn("classifier" if is_classifier(leaf) else "regressor")
-    request = getattr(leaf, "_metadata_request", None)
-    if request is not None:
-        stand_in._metadata_request = request
+    if get_config()["enable_metadata_routing"]:
+        stand_in.set_fit_request(sample_weight=_requested_weight(leaf))
     return found.set_params(**{"__".join(path): stand_in})
 
 
@@ -211,8 +224,8 @@ def preprocess(
     return found
 
 
-def preprocess_all(estimator: Any, X: Any, params: dict[str, Any]) -> tuple[Any, Any]:
-    """Fit the steps to all rows, without the targets; returns their rows, and sample weights.
+def preprocess_all(estimator: Any, X: Any, params: dict[str, Any]) -> Any:
+    """Fit the steps to all rows, without the targets; returns their rows.
 
     Parameters
     ----------
@@ -239,7 +252,7 @@ def preprocess_all(estimator: Any, X: Any, params: dict[str, Any]) -> tuple[Any,
     if problem:
         name = _culprit(estimator, X, None, X)
         raise StepError(f"{name or 'X, or a step,'} {problem}")
-    return node.rows_, node.weights_
+    return node.rows_
 
 
 def _problem_of(rows: Any, wanted: int, where: str) -> str:

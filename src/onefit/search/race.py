@@ -22,7 +22,7 @@ from sklearn.base import clone, is_classifier
 from onefit._indexing import draw_rows, select_params, split_rows
 from onefit._types import Array
 from onefit.folds import Folds
-from onefit.search.grid import Job, PlannedSearch
+from onefit.search.grid import CandidateModel, PlannedSearch
 from onefit.search.outcome import LEFT_OUT, Outcome
 
 __all__ = ["left_out", "racing", "without_scores"]
@@ -102,10 +102,12 @@ def _standard_error(scores: Array, errors: Array) -> float:
     return float(np.median(errors[good])) if good.size else np.inf
 
 
-def without_scores(jobs: list[Job], reasons: dict[int, str], like: Outcome) -> list[Outcome]:
+def without_scores(
+    models: list[CandidateModel], reasons: dict[int, str], like: Outcome
+) -> list[Outcome]:
     """Outcomes of the candidates that were left out, with arrays of the shapes of ``like``."""
-    models = [model.take(reasons) for job in jobs for model in job.models]
-    return [_unscored(model.indices, reasons, like) for model in models if model.indices]
+    lost = [model.take(reasons).indices for model in models]
+    return [_unscored(indices, reasons, like) for indices in lost if indices]
 
 
 def _unscored(indices: tuple[int, ...], reasons: dict[int, str], like: Outcome) -> Outcome:
@@ -116,7 +118,8 @@ def _unscored(indices: tuple[int, ...], reasons: dict[int, str], like: Outcome) 
         indices=indices,
         method=LEFT_OUT,
         scores={},
-        pooled={},
+        totals={},
+        ends={},
         values=filled(like.values, np.nan),
         exact=filled(like.exact, False),
         error=filled(like.error, np.nan),

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.ma import MaskedArray
 from numpy.typing import NDArray
 
-from onefit.scoring.aggregate import aggregate, rank, standard_error
+from onefit.scoring.aggregate import rank, standard_error
 from onefit.search.inputs import winner_of
 from onefit.search.outcome import LEFT_OUT, Outcome
 
@@ -51,8 +51,8 @@ def tabulate(
     Besides scikit-learn's columns: ``se_test_<metric>`` (the standard error of the mean over the
     splits, as if they were independent), ``<aggregate>_test_<metric>`` where the aggregate is not
     the mean (it is what the rank follows), ``method``, ``exact`` (whether all splits are),
-    ``error`` (the largest bound on a held-out value's error) and ``reason`` (why a candidate has
-    no score).
+    ``error`` (the largest bound on a held-out value's error), ``reason`` (why a candidate has
+    no score), ``low_test_<metric>`` and ``high_test_<metric>`` (:mod:`onefit.search.intervals`).
     """
     C, k = len(candidates), sizes.size
     table: dict[str, Any] = {}
@@ -66,14 +66,12 @@ def tabulate(
     scores, totals = {}, {}
     for name in names:
         split = np.full((C, k), np.nan)
-        pooled = np.full(C, np.nan)
+        total = np.full(C, np.nan)
         for outcome in outcomes:
             rows = list(outcome.indices)
             if name in outcome.scores:
-                split[rows] = outcome.scores[name]
-            if name in outcome.pooled:
-                pooled[rows] = outcome.pooled[name]
-        scores[name], totals[name] = split, aggregate(how, split, sizes, pooled)
+                split[rows], total[rows] = outcome.scores[name], outcome.totals[name]
+        scores[name], totals[name] = split, total
         table |= {f"split{i}_test_{name}": split[:, i] for i in range(k)}
         table[f"mean_test_{name}"] = split.mean(axis=1)
         table[f"std_test_{name}"] = split.std(axis=1)
@@ -82,6 +80,11 @@ def tabulate(
             table[f"{how}_test_{name}"] = totals[name]
         table[f"rank_test_{name}"] = rank(totals[name])
     table |= _trust_columns(C, outcomes)
+    for outcome in outcomes:
+        for name, ends in outcome.ends.items():
+            for side, end in zip(("low", "high"), ends.T, strict=True):
+                column = table.setdefault(f"{side}_test_{name}", np.full(C, np.nan))
+                column[list(outcome.indices)] = end
     return Results(table, scores, totals)
 
 

@@ -9,7 +9,7 @@ interval the entry is the outcome of its coarse grid and of all lams tried after
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,13 +20,14 @@ from onefit.folds import Folds
 from onefit.heldout import METHODS
 from onefit.journal import Journal
 from onefit.kernels import as_rows
-from onefit.search.grid import CandidateModel, Job
-from onefit.search.inputs import FitInputs
-from onefit.search.outcome import Outcome, Task
-from onefit.search.workers import WorkerPlan, run_jobs
+from onefit.search.grid import CandidateModel
+from onefit.search.outcome import Outcome
+from onefit.search.scorers import FitInputs
 
 __all__ = ["Runner", "data_words", "fingerprint"]
 
+#: from jobs to (place, outcomes) of each, as they are done
+Run = Callable[[Sequence[Any]], Iterator[tuple[int, Any]]]
 #: methods with equal values and inputs: one may continue a journal of the other
 DIRECT = {"block", "eigen"}
 
@@ -36,24 +37,27 @@ class Runner:
 
     Parameters
     ----------
-    task : Task
-    worker_plan : WorkerPlan
+    run : callable
+        Yields (place, outcomes) of every job of a list. A message instead of outcomes says why
+        there are none; it is not kept.
     path : str, Path or None
         Path of the journal.
     about : callable
         Returns the fingerprint of the search; called only if there is a journal.
+    metric : str, default=None
+        The score to choose by, which the lams that are tried in an interval depend on.
     """
 
     def __init__(
-        self, task: Task, worker_plan: WorkerPlan, path: Any, about: Callable[[], dict[str, str]]
+        self, run: Run, path: Any, about: Callable[[], dict[str, str]], metric: str | None = None
     ) -> None:
-        self.task, self.worker_plan = task, worker_plan
+        self.run, self.metric = run, metric
         self.journal = None if path is None else Journal(path, about())
 
-    def __call__(self, jobs: list[Job]) -> Iterator[tuple[int, list[Outcome]]]:
-        """Yield (place, outcomes) of every job."""
+    def __call__(self, jobs: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        """Yield (place, outcomes) of every job, which has ``models`` and ``words`` for keys."""
         if self.journal is None:
-            return run_jobs(self.task, jobs, self.worker_plan)
+            return self.run(jobs)
         return self._resumed(jobs, self.journal)
 
     def recall(self, key: str) -> Any:
@@ -66,7 +70,7 @@ class Runner:
         if self.journal is not None:
             self.journal.write(key, value)
 
-    def _resumed(self, jobs: list[Job], journal: Journal) -> Iterator[tuple[int, list[Outcome]]]:
+    def _resumed(self, jobs: Sequence[Any], journal: Journal) -> Iterator[tuple[int, Any]]:
         """Outcomes from the journal first, then those of the other jobs as they are done."""
         left: list[tuple[int, list[_Recalled]]] = []
         for place, job in enumerate(jobs):
@@ -83,15 +87,18 @@ class Runner:
             replace(jobs[place], models=tuple(one.missing for one in some))
             for (place, _), some in zip(left, wanted, strict=True)
         ]
-        for done, outcomes in run_jobs(self.task, todo, self.worker_plan):
+        for done, outcomes in self.run(todo):
+            place, recalled = left[done]
+            if isinstance(outcomes, str):
+                yield place, outcomes
+                continue
             for one, outcome in zip(wanted[done], outcomes, strict=True):
                 lams = list(one.missing.lams)
                 journal.write(one.key, (lams, outcome), part=json.dumps(lams))
-            place, recalled = left[done]
             found = iter(outcomes)
             yield place, [one.whole(found) for one in recalled]
 
-    def _recall(self, journal: Journal, job: Job, model: CandidateModel) -> _Recalled:
+    def _recall(self, journal: Journal, job: Any, model: CandidateModel) -> _Recalled:
         """What the journal has of a model, for most of its lams.
 
         An outcome has one method. The one that the cost model chose for some lams continues with
@@ -114,7 +121,7 @@ class Runner:
                 places = [lams.index(left.pop(index)) for index in here]
                 kept.append(replace(outcome.take(places), indices=tuple(here)))
         begun = {one.method for one in kept}
-        chosen = begun | ({_method(model)} if left else set())
+        chosen = begun | ({model.method.name} if left and model.method else set())
         if len(chosen) > 1:
             if len(begun) > 1 or not chosen <= DIRECT:
                 return _Recalled(key, model, [], model)
@@ -122,17 +129,17 @@ class Runner:
         missing = replace(model, lams=tuple(left.values()), indices=tuple(left))
         return _Recalled(key, model, kept, missing)
 
-    def _key(self, journal: Journal, job: Job, model: CandidateModel) -> str:
-        """A model in words: kernel, settings except lam, and method.
+    def _key(self, journal: Journal, job: Any, model: CandidateModel) -> str:
+        """A model in words: what its job shares, settings except lam, and method.
 
         A method that the cost model chose is left out: it may choose another one next time.
         """
         words = model.spec.words()
         del words["lam"]
-        method = "" if journal.about["method"] == describe("auto") else _method(model)
-        key: list[Any] = [describe(job.kernel), words, method]
+        planned = model.method is None or journal.about["method"] == describe("auto")
+        key: list[Any] = [job.words, words, "" if planned else model.method.name]  # type: ignore[union-attr]
         if model.continuous:  # the refined lams depend on the whole grid
-            key += [list(model.lams), self.task.metric]
+            key += [list(model.lams), self.metric]
         return json.dumps(key)
 
 
@@ -151,10 +158,6 @@ class _Recalled(NamedTuple):
             return parts[0]
         joined = Outcome.joined(parts)
         return joined.take([joined.indices.index(index) for index in self.model.indices])
-
-
-def _method(model: CandidateModel) -> str:
-    return "" if model.method is None else model.method.name
 
 
 def data_words(X: Any, y: Any, folds: Folds) -> dict[str, str]:

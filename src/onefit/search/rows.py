@@ -24,7 +24,7 @@ __all__ = ["FoldedSample", "arrange", "compact"]
 
 @dataclass(frozen=True)
 class FoldedSample:
-    """Rows, targets, weights and splits, in one order."""
+    """Rows, targets, weights and splits, in one order; rows of a pipeline are not known yet."""
 
     X: Any = field(repr=False)
     Y: Array = field(repr=False)

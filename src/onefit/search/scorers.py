@@ -12,7 +12,8 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from inspect import signature
 from typing import Any
 
@@ -20,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
-from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils.metadata_routing import process_routing
+from sklearn.metrics import accuracy_score, check_scoring, r2_score
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from onefit._indexing import n_rows, select_params, select_rows, split_rows
 from onefit._types import Mask
@@ -34,8 +35,7 @@ from onefit.scoring import ROW_METRICS, Metric, Truth
 Array = NDArray[Any]
 
 __all__ = [
-    "Part", "Scoring", "build_scoring", "call_pooled", "check_defined", "fast_metric", "look_up",
-    "name_of", "only",
+    "FitInputs", "Part", "Scorers", "Scoring", "check_defined", "fast_metric", "look_up", "name_of",
 ]  # fmt: skip
 
 
@@ -47,6 +47,61 @@ DEFAULTS = {
     ClassifierMixin.score: accuracy_score,
     KernelClassifier.score: accuracy_score,
 }
+
+
+@dataclass(frozen=True)
+class Scorers:
+    """The scorers of a search.
+
+    Attributes
+    ----------
+    table : name -> scorer
+        One alone has the name "score", whatever the names of the scores that it returns.
+    named : bool
+        Whether the caller gave names.
+    """
+
+    table: dict[str, Any]
+    named: bool = False
+
+    @classmethod
+    def of(cls, estimator: Any, scoring: Any) -> Scorers:
+        """The scorers that scikit-learn makes of ``scoring``."""
+        if callable(scoring):
+            return cls({"score": scoring})
+        alone = check_scoring(estimator, scoring)  # refuses what it does not know
+        if scoring is None or isinstance(scoring, str):
+            return cls({"score": alone})
+        each = scoring if isinstance(scoring, Mapping) else {name: name for name in scoring}
+        table = {name: check_scoring(estimator, one) for name, one in each.items()}
+        return cls(table, named=True)
+
+    @property
+    def public(self) -> Any:
+        """The attribute ``scorer_`` of scikit-learn's searches."""
+        return self.table if self.named else self.table["score"]
+
+    def scorer(self, metric: str) -> Any:
+        """The scorer that gives a score."""
+        return self.table[metric if self.named else "score"]
+
+    def only(self, metric: str) -> Scorers:
+        """One of several scorers."""
+        return Scorers({metric: self.table[metric]}, named=True) if self.named else self
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """The metadata that the scorers request."""
+        mapping = MethodMapping().add(caller="score", callee="score")
+        return MetadataRouter(owner=self).add(method_mapping=mapping, **self.table)
+
+    def routed(self, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """Each scorer's own metadata."""
+        if not self.named:
+            return {"score": dict(params)}
+        if get_config()["enable_metadata_routing"]:
+            found = process_routing(self, "score", **params)
+            return {name: dict(found[name].score) for name in self.table}
+        return {name: dict(params) if takes_weight(one) else {} for name, one in self.table.items()}
 
 
 def look_up(model: Any, values: Array) -> Any:
@@ -103,6 +158,11 @@ class Scoring:
     parts: list[Part] = field(repr=False)
     names: list[str]
 
+    @classmethod
+    def nothing(cls) -> Scoring:
+        """No scores: of a part of the splits, whose scores are made later."""
+        return cls({}, {}, [], [])
+
     def score(self, model: Any, values: Array, done: Mask | None = None) -> dict[str, Array]:
         """One score a lambda and split, (L, k), for each metric; NaN at lambdas that failed.
 
@@ -147,6 +207,105 @@ class Scoring:
             found = found if isinstance(found, dict) else {name: found}
             scores |= {key: _number(value, key) for key, value in found.items()}
         return scores
+
+
+@dataclass(frozen=True)
+class FitInputs:
+    """What the caller gave to a search.
+
+    Attributes
+    ----------
+    scorers : Scorers
+    X, y, weight : rows, targets, weights of the fits or None
+    params : metadata of the scorers
+    groups : (n,) array or None
+        The group of each row, where rows of a group are not independent.
+    """
+
+    scorers: Scorers
+    X: Any = field(repr=False)
+    y: Any = field(repr=False)
+    weight: Any = field(repr=False)
+    params: Mapping[str, Any] = field(repr=False)
+    groups: Any = field(repr=False)
+
+    def only(self, metric: str) -> FitInputs:
+        """The same with one of several scorers."""
+        return replace(self, scorers=self.scorers.only(metric))
+
+    @cached_property
+    def routed(self) -> dict[str, dict[str, Any]]:
+        """Each scorer's own metadata."""
+        return self.scorers.routed(self.params)
+
+    def parts(self, model: Any, folds: Folds, pooled: bool) -> list[Part]:
+        """The test rows of each split, or of all splits together."""
+        X, routed = self.X, self.routed
+
+        def part(X_test: Any, y_test: Any, place: slice, rows: Array) -> Part:
+            params = {name: select_params(X, one, rows) for name, one in routed.items()}
+            lacks = is_classifier(model) and np.unique(y_test).size < len(model.classes_)
+            return Part(X_test, y_test, place, params, lacks)
+
+        if pooled:
+            rows = folds.rows
+            return [
+                part(select_rows(X, rows), select_rows(self.y, rows), slice(0, rows.size), rows)
+            ]
+        return [
+            part(*split_rows(model, X, self.y, rows, folds.train[k]), folds.place(k), rows)
+            for k, rows in enumerate(folds.test)
+        ]
+
+    def scoring(
+        self,
+        model: Any,
+        folds: Folds,
+        pooled: bool = False,
+        undefined: bool = False,
+        plain: bool = True,
+    ) -> Scoring:
+        """Sort the scorers into fast and slow ones, and cut the sample for them.
+
+        Parameters
+        ----------
+        model : fitted as far as :func:`look_up` needs it
+        folds : Folds
+            In the caller's order.
+        pooled : bool, default=False
+            Whether all test rows are one part.
+        undefined : bool, default=False
+            Whether a metric may be undefined on a split (NaN), since the splits do not decide.
+        plain : bool, default=True
+            Whether held-out values have the columns of the targets, as fast metrics take for
+            granted.
+        """
+        table, y = self.scorers.table, self.y
+        starts = np.zeros(1, dtype=np.intp) if pooled else folds.offsets[:-1]
+        fast: dict[str, tuple[Metric, int, Truth]] = {}
+        for name, scorer in table.items():
+            metric, sign = fast_metric(scorer, model) if plain else (None, 1)
+            if metric is not None and set(self.routed[name]) <= {"sample_weight"}:
+                weights = self.routed[name].get("sample_weight")
+                fast[name] = metric, sign, _truth(model, y, weights, folds, starts, name)
+                if not (pooled or undefined):
+                    check_defined(metric, np.diff(folds.offsets), name)
+        slow = {name: scorer for name, scorer in table.items() if name not in fast}
+        if not slow:
+            return Scoring(fast, slow, [], list(table))
+        parts = self.parts(model, folds, pooled)
+        whole = next((one for one in parts if not one.lacks_class), None)
+        if whole is None:
+            (whole,) = self.parts(model, folds, pooled=True)
+        scoring = Scoring(fast, slow, parts, list(table))
+        found = scoring.trial(model, _plausible(model, y, folds), whole)
+        return scoring if self.scorers.named else replace(scoring, names=found)
+
+    def pooled(self, folds: Folds, estimator: Any) -> dict[str, float]:
+        """Scores of an estimator that predicts all test rows, one split after another."""
+        (part,) = self.parts(estimator, folds, pooled=True)
+        table = self.scorers.table
+        return Scoring({}, table, [part], list(table))._call(estimator, part)
 
 
 def name_the_positive(model: Any, scorers: Iterable[Any]) -> str:
@@ -205,63 +364,6 @@ def _number(value: Any, name: str) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
-def build_scoring(
-    scorers: Any,
-    model: Any,
-    X: Any,
-    y: Any,
-    params: Mapping[str, Any],
-    folds: Folds,
-    pooled: bool = False,
-    undefined: bool = False,
-    plain: bool = True,
-) -> Scoring:
-    """Sort the scorers into fast and slow ones, and cut the sample for them.
-
-    Parameters
-    ----------
-    scorers : what scikit-learn makes of ``scoring``
-    model : fitted as far as :func:`look_up` needs it
-    X, y, params : the caller's data, and the metadata for the scorers
-    folds : Folds
-        In the caller's order.
-    pooled : bool, default=False
-        Whether all test rows are one part.
-    undefined : bool, default=False
-        Whether a metric may be undefined on a split (NaN), since the splits do not decide.
-    plain : bool, default=True
-        Whether held-out values have the columns of the targets, as fast metrics take for granted.
-    """
-    table: dict[str, Any] = getattr(scorers, "_scorers", {"score": scorers})
-    routed = _route(scorers, params)
-    starts = np.zeros(1, dtype=np.intp) if pooled else folds.offsets[:-1]
-    fast: dict[str, tuple[Metric, int, Truth]] = {}
-    for name, scorer in table.items():
-        metric, sign = fast_metric(scorer, model) if plain else (None, 1)
-        if metric is not None and set(routed[name]) <= {"sample_weight"}:
-            weights = routed[name].get("sample_weight")
-            fast[name] = metric, sign, _truth(model, y, weights, folds, starts, name)
-            if not (pooled or undefined):
-                check_defined(metric, np.diff(folds.offsets), name)
-    slow = {name: scorer for name, scorer in table.items() if name not in fast}
-    parts = _parts(model, X, y, routed, folds, pooled) if slow else []
-    scoring = Scoring(fast, slow, parts, list(table))
-    if not slow:
-        return scoring
-    whole = next((part for part in parts if not part.lacks_class), None)
-    if whole is None:
-        (whole,) = _parts(model, X, y, routed, folds, pooled=True)
-    found = scoring.trial(model, _plausible(model, y, folds), whole)
-    names = found if not hasattr(scorers, "_scorers") else list(table)
-    return Scoring(fast, slow, parts, names)
-
-
-def only(scorers: Any, metric: str) -> Any:
-    """One of several scorers, as scikit-learn would make it of a dict with this one alone."""
-    table = getattr(scorers, "_scorers", None)
-    return scorers if table is None else type(scorers)(scorers={metric: table[metric]})
-
-
 def name_of(scorer: Any, model: Any) -> str:
     """The name of a scorer, as in scikit-learn: of errors, which are negated, it is "neg_..."."""
     if isinstance(scorer, Metric):
@@ -276,26 +378,6 @@ def name_of(scorer: Any, model: Any) -> str:
         quantile = model.spec().loss.name == "quantile"
         return "neg_pinball_loss" if quantile else f"neg_{model.spec().loss.name}_loss"
     return "accuracy" if is_classifier(model) else "r2"
-
-
-def call_pooled(
-    scorers: Any, X: Any, y: Any, params: Mapping[str, Any], folds: Folds, estimator: Any
-) -> dict[str, float]:
-    """Scores of an estimator that predicts all test rows, one split after another."""
-    table: dict[str, Any] = getattr(scorers, "_scorers", {"score": scorers})
-    (part,) = _parts(estimator, X, y, _route(scorers, params), folds, pooled=True)
-    return Scoring({}, table, [part], list(table))._call(estimator, part)
-
-
-def _route(scorers: Any, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Each scorer's own metadata."""
-    table = getattr(scorers, "_scorers", None)
-    if table is None:
-        return {"score": dict(params)}
-    if get_config()["enable_metadata_routing"]:
-        routed = process_routing(scorers, "score", **params)
-        return {name: dict(routed[name].score) for name in table}
-    return {name: dict(params) if takes_weight(scorer) else {} for name, scorer in table.items()}
 
 
 def fast_metric(scorer: Any, model: Any) -> tuple[Metric | None, int]:
@@ -341,28 +423,6 @@ def check_defined(metric: Metric, sizes: Array, name: str) -> None:
             f"scoring={name!r} is {metric.name}, which is undefined on a test set of one row, and "
             "a split has one; use aggregate='pooled', or scoring='neg_mean_squared_error'"
         )
-
-
-def _parts(
-    model: Any, X: Any, y: Any, routed: dict[str, dict[str, Any]], folds: Folds, pooled: bool
-) -> list[Part]:
-    def cut(params: dict[str, Any], rows: Array) -> dict[str, Any]:
-        return select_params(X, params, rows)
-
-    def lacks(y_test: Any) -> bool:
-        return is_classifier(model) and np.unique(y_test).size < len(model.classes_)
-
-    if pooled:
-        rows = folds.rows
-        params = {name: cut(p, rows) for name, p in routed.items()}
-        X_test, y_test = select_rows(X, rows), select_rows(y, rows)
-        return [Part(X_test, y_test, slice(0, rows.size), params, lacks(y_test))]
-    parts = []
-    for k, rows in enumerate(folds.test):
-        X_test, y_test = split_rows(model, X, y, rows, folds.train[k])
-        params = {name: cut(p, rows) for name, p in routed.items()}
-        parts.append(Part(X_test, y_test, folds.place(k), params, lacks(y_test)))
-    return parts
 
 
 def _plausible(model: Any, y: Any, folds: Folds) -> Array:

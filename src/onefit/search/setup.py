@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -12,17 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import LeaveOneOut, check_cv
-from sklearn.utils.validation import check_consistent_length
 
 from onefit import plan
 from onefit._indexing import n_rows
-from onefit._validation import check_weights
 from onefit.criteria import KernelStability
 from onefit.criteria.base import Criterion as Own
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import METHODS, HeldOutMethod, Iterative
 from onefit.inverse.krylov import Watch
-from onefit.kernels import Bank, Kernel, check_precomputed, number_type, takes_gamma, takes_gammas
+from onefit.kernels import Bank, Kernel, check_precomputed, takes_gamma, takes_gammas
 from onefit.linalg import HOST
 from onefit.linalg.device import Device
 from onefit.predict import check_training, make_method, make_planned, ridge_weights
@@ -35,6 +33,7 @@ from onefit.search.grid import (
     PlannedSearch,
     candidate_models,
     candidates,
+    check_rows,
     jobs,
 )
 from onefit.search.outcome import Outcome
@@ -71,7 +70,10 @@ class Setup(PlannedSearch):
 
     Attributes
     ----------
-    candidates, model, jobs, choices : see :class:`onefit.search.grid.PlannedSearch`
+    candidates, model, models, choices : see :class:`onefit.search.grid.PlannedSearch`
+    jobs : list
+        Models that share work: of :class:`onefit.search.grid.Job`, or of
+        :class:`onefit.search.pipeline.Setting`.
     folds : Folds in the caller's order
     sample : FoldedSample in the order of work
         For pipelines without rows: kernels are computed on the transformed rows of a split.
@@ -82,6 +84,7 @@ class Setup(PlannedSearch):
         Where the kernel matrices are computed, if that is not the host.
     """
 
+    jobs: list[Any] = field(repr=False)
     folds: Folds
     sample: FoldedSample = field(repr=False)
     worker_plan: WorkerPlan
@@ -99,43 +102,31 @@ class Setup(PlannedSearch):
         ]
         return replace(self, jobs=jobs)
 
-    def tried(self, outcomes: list[Outcome]) -> tuple[Setup, list[Outcome]]:
-        """The search as if it had been over the candidates with an outcome alone."""
-        found = sorted(i for one in outcomes for i in one.indices)
-        if len(found) == len(self.candidates):
-            return self, outcomes
-        new = {old: i for i, old in enumerate(found)}
-        jobs, choices = [], []
-        of_models = iter(self.choices)
-        for job in self.jobs:
-            own = [next(of_models) for _ in job.models]
-            if job.models[0].indices[0] in new:
-                choices += own
-                jobs.append(replace(job, models=tuple(_renumbered(job.models, new))))
-        outcomes = list(_renumbered(outcomes, new))
-        candidates = [self.candidates[i] for i in found]
-        return replace(self, candidates=candidates, jobs=jobs, choices=choices), outcomes
+    def evaluated(self, outcomes: list[Outcome]) -> tuple[Setup, list[Outcome]]:
+        """The search as if it had been over the candidates with an outcome, and these renumbered.
 
-    def with_refined(self, outcomes: list[Outcome]) -> tuple[Setup, list[Outcome]]:
-        """The search with the lams that were found in intervals as candidates behind the others."""
-        candidates, numbered, longer = list(self.candidates), [], {}
+        Lams that were found in intervals become candidates behind the others.
+        """
+        tried = sorted(i for one in outcomes for i in one.indices)
+        new = {old: i for i, old in enumerate(tried)}
+        candidates = [self.candidates[i] for i in tried]
+        models, numbered = [], []
         for one in outcomes:
-            if one.refined:
-                first, start = candidates[one.indices[0]], len(candidates)
-                candidates += [first | {"lam": lam} for lam in one.refined]
-                longer[one.indices] = one.refined, tuple(range(start, len(candidates)))
-                one = replace(one, indices=one.indices + longer[one.indices][1], refined=())
-            numbered.append(one)
-        jobs = [
-            replace(
-                job,
-                models=tuple(
-                    model.extended(*longer.get(model.indices, ((), ()))) for model in job.models
-                ),
-            )
-            for job in self.jobs
-        ]
-        return replace(self, candidates=candidates, jobs=jobs), numbered
+            own = self.groups[one.indices[0]].take(one.indices)
+            indices = [new[i] for i in one.indices]
+            indices += range(len(candidates), len(candidates) + len(one.refined))
+            candidates += [candidates[indices[0]] | {"lam": lam} for lam in one.refined]
+            models.append(replace(own, lams=own.lams + one.refined, indices=tuple(indices)))
+            numbered.append(replace(one, indices=tuple(indices), refined=()))
+        pairs = zip(self.models, self.choices, strict=True)
+        found = replace(
+            self,
+            candidates=candidates,
+            models=models,
+            choices=[choice for one, choice in pairs if any(i in new for i in one.indices)],
+            ranges={new[i]: own for i, own in self.ranges.items() if i in new},
+        )
+        return found, numbered
 
     def check_memory(self) -> None:
         """Refuse, with advice, what would not fit into the memory that is available."""
@@ -159,11 +150,6 @@ class Setup(PlannedSearch):
         except MemoryError as error:
             return str(error)
         return ""
-
-
-def _renumbered(some: Iterable[Any], new: dict[int, int]) -> Iterator[Any]:
-    for one in some:
-        yield replace(one, indices=tuple(new[i] for i in one.indices))
 
 
 def _watched(model: CandidateModel, watch: Watch) -> CandidateModel:
@@ -202,16 +188,12 @@ def set_up(
     ]
     model, precomputed = group[0].estimator, group[0].spec.precomputed
     _check_one_kind(group)
-    rows = model._validate_X(X, ensure_min_samples=2)
-    Y = model._code_targets(y, number_type(rows))
-    check_consistent_length(rows, Y)
-    s = check_weights(sample_weight, rows)
+    rows, Y, s = check_rows(group, X, y, sample_weight)
     if precomputed:
         check_precomputed(rows)
     folds = draw_folds(search.cv, model, X, y, split_params)
     check_training(folds, s, y, getattr(model, "classes_", None))
     for one in group:
-        one.estimator._copy_data_attributes(model)
         _check_gamma(one, ranges, s)
     work = jobs(group, rows, Y, s)
     on_host = WorkerPlan.from_n_jobs(search.n_jobs, len(work), Y.shape[0])
@@ -233,7 +215,10 @@ def set_up(
             )
         sample = sample if worker_plan.devices else replace(sample, X=device.asarray(sample.X))
     planned, choices, works = _plan(work, chosen, criterion, sample, worker_plan, device)
-    return Setup(found, model, planned, choices, folds, sample, worker_plan, works, ranges, device)
+    models = [one for job in planned for one in job.models]
+    return Setup(
+        found, model, models, choices, planned, folds, sample, worker_plan, works, ranges, device
+    )
 
 
 def _check_features(search: Any) -> None:

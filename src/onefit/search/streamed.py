@@ -41,11 +41,10 @@ from onefit.search.continuous import expand, listed
 from onefit.search.criterion import get_criterion
 from onefit.search.evaluation import SearchRows
 from onefit.search.grid import PlannedSearch, candidate_models, candidates
-from onefit.search.inputs import FitInputs, only_weight
-from onefit.search.intervals import Ends, as_columns
-from onefit.search.outcome import Outcome
+from onefit.search.inputs import only_weight, resolve_scorers
+from onefit.search.outcome import ByMetric, Outcome
 from onefit.search.passes import Passes, StreamedModel, batches, make_work, stream_jobs
-from onefit.search.scorers import Scoring, build_scoring, check_defined
+from onefit.search.scorers import FitInputs, Scoring, check_defined
 from onefit.search.stream_checks import (
     Metrics,
     check_levels,
@@ -57,8 +56,6 @@ from onefit.search.stream_checks import (
 from onefit.spec.coding import encode_labels
 
 Array = NDArray[Any]
-#: by metric, with axes (1 or 3, L, k), and pooled: scores, their least and largest values if known
-_Scored = dict[str, tuple[Array, Array]]
 
 __all__ = ["StreamedRows"]
 
@@ -70,17 +67,16 @@ class StreamedRows(SearchRows):
     ----------
     search : KernelSearchCV
     X, y, params : what ``fit`` was given
-    scorers : what scikit-learn makes of ``scoring``
     """
 
     subtasks = 0
 
-    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> None:
+    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any]) -> None:
+        self.search, self.scorers = search, resolve_scorers(search)
         check_search(search)
         self.candidates = _listed_candidates(search)
-        self.search, self.scorers = search, scorers
         self.group = candidate_models(search.estimator, self.candidates)
-        self.table = getattr(scorers, "_scorers", {"score": scorers})
+        self.table = self.scorers.table
         self.names = list(self.table)
         check_levels(self.group)
         for one in self.group:
@@ -109,18 +105,19 @@ class StreamedRows(SearchRows):
         for name, (one_metric, _) in metrics_of(self.table, group[0]).items():
             if search.aggregate != "pooled":
                 check_defined(one_metric, survey.rows, name)
-        self.setup = PlannedSearch(self.candidates, model, stream_jobs(group, survey, drawn), [])
-        work = list(make_work(self.setup.jobs, survey, drawn, search.method))
+        self.setup = PlannedSearch(self.candidates, model, group, [])
+        work = list(make_work(stream_jobs(group, survey, drawn), survey, drawn, search.method))
         _check_criterion(passes.criterion, work[0])
         found = [one for batch in batches(work, survey) for one in passes.models(batch, survey)]
         reach = [_reach(one.bounds, survey) for one in found]
         metrics = [metrics_of(self.table, unit.model) for unit in work]
         chosen = [tuple(m for m, _ in one.values()) for one in metrics]
         sums = passes.scores(work, found, reach, chosen)
-        self.scored = [_scored(*three, survey) for three in zip(metrics, sums, found, strict=True)]
+        scored = partial(_scores, search.aggregate, survey, self.setup.plain)
+        scores = [scored(*three) for three in zip(metrics, sums, found, strict=True)]
         self.outcomes = [
             _outcome(*three, survey, passes.seconds / len(work), passes.judged.get(id(three[0])))
-            for three in zip(work, found, self.scored, strict=True)
+            for three in zip(work, found, scores, strict=True)
         ]
         self.models = {
             place: (unit, result, i)
@@ -142,11 +139,6 @@ class StreamedRows(SearchRows):
             f"they are for up to {MAX_KEPT_ELEMENTS // numbers(1, q):,} rows: take some, as by "
             "onefit.rows.open_rows(..., filter=...)"
         )
-
-    def intervals(self) -> dict[str, Array]:
-        how, plain = self.search.aggregate, self.setup.plain
-        ends = [_ends(how, one, self.survey) if plain else {} for one in self.scored]
-        return as_columns(self.outcomes, ends, len(self.setup.candidates))
 
     def held_out(self, index: int) -> HeldOut:
         """Held-out values of a candidate, by one more pass."""
@@ -171,12 +163,8 @@ class StreamedRows(SearchRows):
         rows, weight = np.arange(held.folds.n)[:, None], held.sample_weight
         params = {} if weight is None else {"sample_weight": weight}
         given = FitInputs(self.scorers, rows, held.targets, weight, params, groups)
-        model = self.setup.model_of(index)
-        scoring = build_scoring(
-            self.scorers, model, rows, held.targets, params, held.folds, undefined=True,
-            plain=self.setup.plain,
-        )  # fmt: skip
-        return given, scoring
+        model, plain = self.setup.model_of(index), self.setup.plain
+        return given, given.scoring(model, held.folds, undefined=True, plain=plain)
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
         """The winner is fitted already: the passes gave its model of all rows, too."""
@@ -238,7 +226,7 @@ def _targets(search: Any, source: Source) -> tuple[Source, Any, int]:
 def _outcome(
     one: StreamedModel,
     found: FoldModels,
-    scored: _Scored,
+    scores: tuple[ByMetric, ByMetric, ByMetric],
     survey: Surveyed,
     seconds: float,
     judged: tuple[Array, list[str]] | None,
@@ -247,11 +235,13 @@ def _outcome(
     criterion, remarks = (None, [""] * len(found.reasons)) if judged is None else judged
     bounds = np.moveaxis(found.bounds, 0, 1)  # (L, k, q)
     L, k, _ = bounds.shape
+    by_split, totals, ends = scores
     return Outcome(
         indices=one.model.indices,
         method=one.method,
-        scores={name: by_fold[0] for name, (by_fold, _) in scored.items()},
-        pooled={name: pooled[0] for name, (_, pooled) in scored.items()},
+        scores=by_split,
+        totals=totals,
+        ends=ends,
         values=np.empty((L, 0, bounds.shape[2])),
         exact=np.asarray((bounds <= EXACT_TOLERANCE * one.surveyed(survey).scale).all(axis=2)),
         error=np.asarray(bounds.max(axis=2)),
@@ -267,33 +257,31 @@ def _outcome(
 
 def _reach(bound: Array, survey: Surveyed) -> Array:
     """Bounds on held-out values for intervals of scores, (k, L), as in onefit.search.intervals."""
-    unit = EXACT_TOLERANCE * float(np.sqrt(survey.whole.variance).max(initial=0.0))
+    unit = EXACT_TOLERANCE * float(survey.scale.max())
     largest = bound.max(axis=2)
     return np.asarray(np.where(np.isnan(largest), np.inf, largest) + unit)
 
 
-def _scored(
-    metrics: Metrics, sums: tuple[RowSums, ...], found: FoldModels, survey: Surveyed
-) -> _Scored:
-    """Scores of a model, lambda by lambda, and their ends."""
+def _scores(
+    how: str,
+    survey: Surveyed,
+    plain: bool,
+    metrics: Metrics,
+    sums: tuple[RowSums, ...],
+    found: FoldModels,
+) -> tuple[ByMetric, ByMetric, ByMetric]:
+    """Scores and totals of an outcome; ends too if held-out values are one per target."""
+    scores, totals, ends = ByMetric(), ByMetric(), ByMetric()
     known = np.array([not reason for reason in found.reasons])
-    scored: _Scored = {}
     for (name, (metric, sign)), one in zip(metrics.items(), sums, strict=True):
+        # axes (1 or 3, k, L), and pooled: the scores and, if they are known, their ends
         by_fold, pooled = (sign * each for each in finished(metric, one, survey))
         if sign < 0:  # the least score is that of the largest error
             by_fold[1:], pooled[1:] = by_fold[:0:-1].copy(), pooled[:0:-1].copy()
-        by_fold = np.moveaxis(by_fold, 1, 2)
-        scored[name] = np.where(known[:, None], by_fold, np.nan), np.where(known, pooled, np.nan)
-    return scored
-
-
-def _ends(how: str, scored: _Scored, survey: Surveyed) -> dict[str, Ends]:
-    """The least and the largest score of every lambda, for metrics with intervals."""
-    return {
-        name: (
-            aggregate(how, by_fold[1], survey.rows, pooled[1]),
-            aggregate(how, by_fold[2], survey.rows, pooled[2]),
-        )
-        for name, (by_fold, pooled) in scored.items()
-        if len(pooled) == 3
-    }
+        by_fold = np.where(known[:, None], np.moveaxis(by_fold, 1, 2), np.nan)
+        pooled = np.where(known, pooled, np.nan)
+        total, *both = aggregate(how, np.ascontiguousarray(by_fold), survey.rows, pooled)
+        scores[name], totals[name] = by_fold[0], total
+        if both and plain:
+            ends[name] = np.stack(both, axis=1)
+    return scores, totals, ends

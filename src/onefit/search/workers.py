@@ -104,7 +104,7 @@ def limited(threads: int | None) -> AbstractContextManager[Any]:
 
 
 def run_jobs(
-    task: Task, jobs: list[Job], worker_plan: WorkerPlan
+    task: Task, jobs: Sequence[Job], worker_plan: WorkerPlan
 ) -> Iterator[tuple[int, list[Outcome]]]:
     """Yield (place, outcomes) of every job as it is done."""
     if worker_plan.devices:
@@ -155,7 +155,7 @@ def _placed(
 
 
 def _on_devices(
-    task: Task, jobs: list[Job], worker_plan: WorkerPlan
+    task: Task, jobs: Sequence[Job], worker_plan: WorkerPlan
 ) -> Iterator[tuple[int, list[Outcome]]]:
     """One process per device; each job takes a device that is free."""
     with Manager() as manager:
@@ -177,7 +177,7 @@ def _on_free_device(task: Task, free: Any, job: Job) -> list[Outcome]:
         free.put(name)
 
 
-def _uninterruptible(task: Task, jobs: list[Job]) -> bool:
+def _uninterruptible(task: Task, jobs: Sequence[Job]) -> bool:
     """Whether a call may take long that no signal reaches, and can be made in another process."""
     models = [model for job in jobs for model in job.models]
     return (
@@ -188,7 +188,7 @@ def _uninterruptible(task: Task, jobs: list[Job]) -> bool:
 
 
 def _sharing_distances(
-    task: Task, jobs: list[Job], threads: int
+    task: Task, jobs: Sequence[Job], threads: int
 ) -> Iterator[tuple[int, list[Outcome]]]:
     """One after the other, ordered by the distances they need, which are computed once."""
     order = sorted(range(len(jobs)), key=lambda i: jobs[i].kernel.metrics)

@@ -26,9 +26,8 @@ from onefit._types import Array
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.scoring.row_losses import RowLosses, jackknife_error, optimism_of_splits
-from onefit.search.inputs import FitInputs
 from onefit.search.outcome import Outcome
-from onefit.search.scorers import Scoring, build_scoring, call_pooled, name_of, only
+from onefit.search.scorers import FitInputs, Scoring, name_of
 from onefit.uncertainty.baseline import Baseline, baselines_of
 from onefit.uncertainty.score_interval import COVERAGE_LEVEL, range_of, score_interval
 
@@ -168,16 +167,16 @@ class _Judged:
     @property
     def scorer(self) -> Any:
         """The scorer that chooses, alone."""
-        return getattr(self.given.scorers, "_scorers", {}).get(self.metric, self.given.scorers)
+        return self.given.scorers.scorer(self.metric)
 
     @cached_property
     def rival(self) -> _Rival:
         """The baseline with the best score; NaN and the reason if the scorer refuses it."""
         given, folds, found = self.given, self.held.folds, _Rival()
-        alone = only(given.scorers, self.metric)
+        alone = given.only(self.metric)
         try:
             for one in baselines_of(self.model, self.scorer, given.y, self.s, folds):
-                scores = call_pooled(alone, given.X, given.y, given.params, folds, one.estimator)
+                scores = alone.pooled(folds, one.estimator)
                 score = scores.get(self.metric, np.nan)
                 if not np.isnan(score) and not score <= found.score:
                     found = _Rival(one, score, "")
@@ -198,11 +197,9 @@ class _Judged:
 
     def pooled(self, folds: Folds, values: Array) -> Array:
         """Scores of the winner on each of some sets of rows, given its values there."""
-        given, one = self.given, only(self.given.scorers, self.metric)
-        scoring = build_scoring(
-            one, self.model, given.X, given.y, given.params, folds, undefined=True,
-            plain=self.model.spec().coding.columns_are_targets,
-        )  # fmt: skip
+        plain = self.model.spec().coding.columns_are_targets
+        alone = self.given.only(self.metric)
+        scoring = alone.scoring(self.model, folds, undefined=True, plain=plain)
         return np.asarray(scoring.score(self.model, values[None])[self.metric][0])
 
 
