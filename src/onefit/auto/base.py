@@ -151,6 +151,13 @@ class AutoKernel(BaseEstimator):
         -------
         self
         """
+        self._choose(X, y, groups, sample_weight)
+        if self.verdict_:
+            warnings.warn(self.verdict_, stacklevel=2)
+        return self
+
+    def _choose(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
+        """Fit without a warning of the verdict, which the command line prints with the result."""
         planned = self._plan(X, y, groups, sample_weight)
         planned.search.set_callbacks(*callbacks_of(self))
         try:
@@ -158,9 +165,6 @@ class AutoKernel(BaseEstimator):
         finally:
             planned.search.set_callbacks()
         self._keep(planned)
-        if self.verdict_:
-            warnings.warn(self.verdict_, stacklevel=2)
-        return self
 
     @property
     def verdict_(self) -> str:

@@ -42,10 +42,12 @@ not means over rows; pass a ``loss``.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import NormalDist
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -53,8 +55,9 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import check_consistent_length, has_fit_parameter
 
+from onefit._format import duration
 from onefit._indexing import n_rows, select_rows, split_rows
 from onefit._types import Array
 from onefit._validation import suggest
@@ -65,6 +68,9 @@ from onefit.search.preprocess import is_wrapped, metadata_of_fit
 from onefit.uncertainty.row_loss import RowLoss, pointwise_of
 
 __all__ = ["NestedCV", "nested_cv"]
+
+#: a run that is expected to take longer is announced on stderr
+MIN_ANNOUNCED_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -110,14 +116,16 @@ def nested_cv(
     loss: str | Pointwise | None = None,
     random_state: Any = 0,
     n_jobs: int | None = None,
+    verbose: int = 0,
     **fit_params: Any,
 ) -> NestedCV:
     """Nested cross-validation: the error of a search's winner, with an interval of level 1 - alpha.
 
     Parameters
     ----------
-    search : KernelSearchCV, or any estimator with fit and predict
-        Cloned and fitted in every training part, so the selection is repeated.
+    search : KernelSearchCV, an automatic estimator, or any estimator with fit and predict
+        Cloned and fitted in every training part, so the selection is repeated: of an automatic
+        estimator the whole choice, with preparation, learned metrics and average.
     X, y : rows and targets
     cv : int, default=5
         K, at least 3; folds are drawn at random, stratified for a classifier.
@@ -132,6 +140,9 @@ def nested_cv(
     random_state : int, RandomState or None, default=0
     n_jobs : int, default=None
         Training parts side by side, those of all repetitions.
+    verbose : int, default=0
+        1 prints a line when a training part is done. A run that is expected to take more than half
+        a minute is announced on stderr after the first part in any case.
     **fit_params
         ``sample_weight`` for the fits (losses count rows alike), and ``groups``, which stay on one
         side of every split; a search gets those of its part too, for a ``cv`` with groups.
@@ -161,7 +172,7 @@ def nested_cv(
         raise ValueError(
             f"cv={cv} gives a fold of a single row, whose losses have no variance; use fewer folds"
         )
-    rounds = _losses(search, data, folds, value, n_jobs)
+    rounds = _losses(search, data, folds, value, n_jobs, verbose)
     return _summary(rounds, cv, alpha, value.name)
 
 
@@ -215,14 +226,19 @@ class _Data:
     def fit_params(self, search: Any, train: Array) -> dict[str, Any]:
         """The parameters of a fit to a part of the rows."""
         params = {"sample_weight": self.sample_weight}
-        if hasattr(search, "error_score"):
+        if hasattr(search, "error_score") or has_fit_parameter(search, "groups"):
             params["groups"] = self.groups
         found = {name: select_rows(p, train) for name, p in params.items() if p is not None}
         return metadata_of_fit(search, found) if is_wrapped(search) else found
 
 
 def _losses(
-    search: Any, data: _Data, rounds: list[list[Array]], value: RowLoss, n_jobs: int | None
+    search: Any,
+    data: _Data,
+    rounds: list[list[Array]],
+    value: RowLoss,
+    n_jobs: int | None,
+    verbose: int,
 ) -> list[list[tuple[Array, Array]]]:
     """(e_in, e_out) of every fold of every repetition."""
     K = len(rounds[0])
@@ -232,7 +248,8 @@ def _losses(
         predicted = _from_one_fit(search, data, parts)
     else:
         tasks = (delayed(_predicted)(search, data, part, value.response) for part in parts)
-        predicted = iter(Parallel(n_jobs=n_jobs)(tasks))
+        found_parts = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
+        predicted = _watched(found_parts, len(parts), len(rounds), verbose)
     found = []
     for folds in rounds:
         losses = {}  # of fold j by the model without j and k, which are one fold or two
@@ -244,6 +261,24 @@ def _losses(
         inside = [[losses[j, k] for j in range(K) if j != k] for k in range(K)]
         found.append([(np.concatenate(one), losses[k, k]) for k, one in enumerate(inside)])
     return found
+
+
+def _watched(
+    predicted: Iterable[list[Array]], count: int, repeats: int, verbose: int
+) -> Iterator[list[Array]]:
+    """The predictions of each part as they come; says how long all will take, if that is long."""
+    begun = perf_counter()
+    for done, one in enumerate(predicted, start=1):
+        expected = count * (perf_counter() - begun)
+        if done == 1 and expected > MIN_ANNOUNCED_SECONDS:
+            print(
+                f"nested_cv fits {count} training parts: expected to take {duration(expected)}, or "
+                f"less with n_jobs; faster: fewer than repeats={repeats}",
+                file=sys.stderr, flush=True,
+            )  # fmt: skip
+        if verbose > 0:
+            print(f"[{done}/{count}] training part", flush=True)
+        yield one
 
 
 def _predicted(search: Any, data: _Data, part: list[Array], response: str) -> list[Array]:
