@@ -277,7 +277,8 @@ def _read_csv(path: Path, delimiter: str, encoding: str) -> pd.DataFrame:
     except pd.errors.ParserWarning as error:
         raise DataError(
             f"the rows of {path.name} hold more values than its header has names"
-            f"{_too_long(path, delimiter, encoding)}; name every column"
+            f"{_too_long(path, delimiter, encoding)}; name every column in the first line, and "
+            "remove a title or comments above it"
         ) from error
     except (pd.errors.ParserError, csv.Error, ValueError, *BROKEN) as error:
         reason = str(error).strip().removeprefix("Error tokenizing data. C error: ")

@@ -291,14 +291,29 @@ def test_the_result_reads_and_predicts():
     assert len(few.cv_results_["params"]) == 2
 
 
+def test_amounts_that_are_written_as_text():
+    written = pd.Series([f"${1000 * one:,.2f}" for one in y - y.min()], name="price")
+    with pytest.warns(UserWarning, match="the target 'price' is read as numbers"):
+        found = select(X, written, kernels="linear")
+    expected = select(X, np.round(1000 * (y - y.min()), 2), kernels="linear")
+    assert found.best_score_ == pytest.approx(expected.best_score_, rel=1e-12)
+    again = AutoKernelRegressor(kernels="linear").fit(X, written.to_numpy())
+    assert again.best_score_ == found.best_score_
+
+
+def test_codes_of_classes_that_are_written_as_text_stay_text():
+    codes = np.where(labels == "yes", "1", "0")
+    assert select(X, codes, kernels="linear").classes_.tolist() == ["0", "1"]
+
+
 @pytest.mark.parametrize(
     ("rows", "target", "options", "words"),
     [
-        (X, np.ones(n), {}, "y is .*1.0.* in every row"),
+        (X, np.ones(n), {}, "y has the value 1.0 only"),
         (X, y[:-1], {}, "X has 60 rows and y has 59"),
         (X, np.where(np.arange(n) == 7, np.nan, y), {}, "y holds nan in row 7"),
         (X, np.array(["a"] * 59 + ["b"]), {}, "class 'b' .* has one row only"),
-        (X, np.where(labels == "yes", labels, None), {}, "y holds None in row"),
+        (X, np.where(np.arange(n) == 7, None, labels), {}, "y holds None in row 7"),
         (X, pd.date_range("2020-01-01", periods=n), {}, "dates or times"),
         (X, y, {"groups": np.arange(5)}, r"groups has shape \(5,\), expected \(60,\)"),
         (X, y, {"groups": [None, *range(n - 1)]}, "rows without a group"),

@@ -99,7 +99,7 @@ def test_target_with_gaps(onefit, tmp_path):
     path = write(tmp_path, rows("x", "t") + "\n12,\n")
     done = onefit("select", path, "--target", "t", *SMALL)
     assert done.exit_code == 0
-    assert "1 of 13 rows are left out" in done.stderr
+    assert "1 of 13 rows is left out" in done.stderr
     assert "line 14" in done.stderr
     assert "12 rows" in done.stdout
 
@@ -178,7 +178,7 @@ def test_files_without_sense(onefit, tmp_path, text, words):
         ([f"2020-01-{i + 1:02}" for i in range(20)], ("holds dates", "days since")),
         ([f"{i + 1}e200" for i in range(20)], ("too large in line 2", "change its unit")),
         ([f"{i + 1}e-200" for i in range(20)], ("too small", "change its unit")),
-        (["inf", *map(str, range(19))], ("infinite in line 2", "remove that row")),
+        (["inf", *map(str, range(19))], ("infinite in line 2", "leave it empty")),
     ],
 )
 def test_targets_that_are_neither_numbers_nor_classes(onefit, tmp_path, values, words):

@@ -141,6 +141,26 @@ def test_gap_codes_among_numbers_are_gaps(code, part):
     np.testing.assert_array_equal(found, np.where(gaps, np.nan, x))
 
 
+def test_blanks_around_texts_do_not_count():
+    table = pd.DataFrame({"x": ["red", "red ", " blue", "  "], "z": [" 1", "2 ", "3", "4"]})
+    reader = WrittenNumbers()
+    found = reader.fit_transform(table)
+    assert found["x"].tolist()[:3] == ["red", "red", "blue"]
+    assert found["x"].isna().tolist() == [False, False, False, True]
+    assert found["z"].tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert reader.transform(table.iloc[::-1])["x"].tolist()[1:] == ["blue", "red", "red"]
+
+
+def test_a_gap_code_among_the_classes_is_noted(onefit, tmp_path):
+    path = tmp_path / "data.csv"
+    lines = [f"{('yes ', 'no', 'n.a.')[i % 3]},{i * 7 % 31}" for i in range(60)]
+    path.write_text("\n".join(["t,x", *lines]))
+    done = onefit("select", path, "--target", "t", *LINEAR, "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    assert "the target 't' has the class 'n.a.'" in done.stderr
+    assert set(json.loads(done.stdout)["best"]["shares"]) == {"yes", "no", "n.a."}
+
+
 def test_gap_codes_do_not_change_the_choice(onefit, tmp_path):
     x, z = np.random.default_rng(1).normal(size=(2, 80))
     gaps, path = np.arange(80) % 11 == 2, tmp_path / "data.csv"
@@ -183,6 +203,9 @@ def test_targets_with_gap_codes(onefit, tmp_path):
     assert done.exit_code == 0, done.stderr
     assert "12 of 60 rows are left out" in done.stderr
     assert "the first is line 5" in done.stderr
+    model = tmp_path / "m.skops"
+    onefit("select", path, "--target", "t", *LINEAR, "--model", model)
+    assert "scored on the 48 rows that have the target" in onefit("predict", model, path).stderr
 
 
 @pytest.mark.parametrize(

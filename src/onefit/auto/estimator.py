@@ -18,6 +18,7 @@ from onefit.auto import rules
 from onefit.auto.base import AutoKernel
 from onefit.auto.planning import make_model
 from onefit.auto.run import Selection
+from onefit.tables import read_target
 from onefit.uncertainty import PredictionInterval, predict_interval
 
 Array = NDArray[Any]
@@ -167,10 +168,12 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
             try:
                 y = y.astype(np.float64)
             except ValueError:
-                raise DataError(
-                    f"y holds text (for example {shown(np.ravel(y)[0])}), which a regression "
-                    "cannot use; use task='classification'"
-                ) from None
+                text, y = y, read_target(y)
+        if y.dtype.kind in "OUS":
+            raise DataError(
+                f"the target holds text (for example {shown(np.ravel(text)[0])}), which a "
+                "regression cannot use; use task='classification'"
+            )
         if y.ndim not in (1, 2) or 0 in y.shape:
             raise ValueError(f"y must have shape (n,) or (n, q), got {y.shape}")
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
@@ -332,7 +335,8 @@ def select(
     >>> type(found).__name__, bool(found.best_score_ > 0.95)
     ('AutoKernelClassifier', True)
     """
-    auto, y = make_auto(y, task, **options)
+    found = read_target(y)
+    auto, y = make_auto(found if found.dtype.kind in "fiu" else y, task, **options)
     return auto.fit(X, y, groups=groups, sample_weight=sample_weight)
 
 
@@ -355,8 +359,6 @@ def make_auto(y: Any, task: str = "auto", **options: Any) -> tuple[Any, Array]:
     if y.ndim not in (1, 2) or 0 in y.shape:
         raise ValueError(f"y must have shape (n,) or (n, q), got {y.shape}")
     rules.check_values(y)
-    if np.unique(y).size == 1:
-        raise ValueError(f"y is {y.flat[0]!r} in every row; there is nothing to predict")
     task, reason = rules.choose_task(y, task)
     auto: Any
     if task == "regression":

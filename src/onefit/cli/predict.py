@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn import metrics
 from sklearn.base import is_classifier
 
-from onefit._frames import as_frame
+from onefit._frames import as_frame, shown
 from onefit._validation import DataError
 from onefit.auto.familiar import Unfamiliar
 from onefit.cli.model import Model
@@ -22,8 +23,7 @@ from onefit.cli.output import as_csv, check_output, write_frames
 from onefit.files import is_parquet
 from onefit.rows import open_rows
 from onefit.rows.parquet import open_dataset
-from onefit.tables import read_features
-from onefit.written import read_numbers
+from onefit.tables import WrittenColumn, read_features
 
 Array = NDArray[Any]
 
@@ -82,15 +82,16 @@ class Predictions:
         """The predictions for JSON."""
         rows = [row for frame in self.frames() for row in frame.to_dict(orient="records")]
         found = {"predictions": rows, "unfamiliar": self._unfamiliar.document}
-        return found | ({"scores": self.scores} if self.scores else {})
+        _, scores = self._scored
+        return found | ({"scores": scores} if scores else {})
 
     def show_notes(self) -> None:
         """Print notes on unusual rows, and scores if the targets are known, on stderr."""
         for sentence in self._unfamiliar.sentences:
             print(f"warning: {sentence}", file=sys.stderr)
-        if self.scores:
-            known = sum(truth.size for truth, _ in self._truth)
-            text = ", ".join(f"{name} {value:.4g}" for name, value in self.scores.items())
+        known, scores = self._scored
+        if scores:
+            text = ", ".join(f"{name} {value:.4g}" for name, value in scores.items())
             print(f"scored on the {known} rows that have the target: {text}", file=sys.stderr)
 
     def frames(self) -> Iterator[Any]:
@@ -109,8 +110,7 @@ class Predictions:
                 frame["novelty"] = novelty
             frame["unfamiliar"] = notes
             if self.model.target in beside:
-                pair = beside[self.model.target], frame["prediction"].to_numpy()
-                self._truth.append(_known(*pair))
+                self._truth.append((beside[self.model.target], frame["prediction"].to_numpy()))
             if self.id is not None:
                 name = self.id if self.id not in frame.columns else f"{self.id} (id)"
                 frame.insert(0, name, beside[self.id])
@@ -190,41 +190,39 @@ class Predictions:
             return False
         return True
 
-    @property
-    def scores(self) -> dict[str, float]:
-        """Scores by name; none if no truth is known, or it cannot be read."""
+    @cached_property
+    def _scored(self) -> tuple[int, dict[str, float]]:
+        """Number of rows that have the target, and scores by name, after all predictions."""
+        import pandas as pd
+
         if not self._truth:
-            return {}
+            return 0, {}
         truth, predicted = (np.concatenate(one) for one in zip(*self._truth, strict=True))
-        if truth.size == 0:
-            return {}
+        column = WrittenColumn(pd.Series(truth), f"the target {shown(self.model.target)}", [], True)
         if is_classifier(self.model.estimator):
-            return _scores_of_labels(_as_texts(truth), _as_texts(predicted))
-        numbers = truth if truth.dtype.kind in "fiu" else getattr(
-            read_numbers(truth), "numbers", None)  # fmt: skip
-        if numbers is None:
-            return {}
-        found = {"root mean squared error": metrics.root_mean_squared_error(numbers, predicted)}
-        return found | ({"R²": metrics.r2_score(numbers, predicted)} if np.ptp(numbers) else {})
+            there, values, scores_of = column.rows, column.labels, _scores_of_labels
+        else:
+            try:
+                how, values = column.learn()
+            except DataError as error:
+                how, values = {"kind": str(error)}, column.labels
+            if how["kind"] != "number" and column.rows.size:
+                warnings.warn(f"predictions are not scored: {how['kind']}", stacklevel=2)
+                return 0, {}
+            there, scores_of = np.flatnonzero(values == values), _scores_of_numbers
+        if there.size == 0:
+            return 0, {}
+        return there.size, scores_of(values[there], predicted[there])
 
 
-def _scores_of_labels(truth: list[str], predicted: list[str]) -> dict[str, float]:
+def _scores_of_numbers(truth: Array, predicted: Array) -> dict[str, float]:
+    found = {"root mean squared error": metrics.root_mean_squared_error(truth, predicted)}
+    return found | ({"R²": metrics.r2_score(truth, predicted)} if np.ptp(truth) else {})
+
+
+def _scores_of_labels(truth: Array, predicted: Array) -> dict[str, float]:
+    predicted = predicted.astype(str)
     # labels may be predicted that the truth has not
     with warnings.catch_warnings(action="ignore"):
         balanced = metrics.balanced_accuracy_score(truth, predicted)
     return {"accuracy": metrics.accuracy_score(truth, predicted), "balanced accuracy": balanced}
-
-
-def _known(truth: Array, predicted: Array) -> tuple[Array, Array]:
-    """True and predicted targets of the rows whose target is not missing."""
-    import pandas as pd
-
-    there = ~np.asarray(pd.isna(truth))
-    return truth[there], predicted[there]
-
-
-def _as_texts(values: Array) -> list[str]:
-    """Labels as texts, so that 1 and 1.0 are the same one."""
-    if values.dtype.kind == "f" and bool((values == np.round(values)).all()):
-        values = values.astype(np.int64)
-    return [str(one) for one in values]

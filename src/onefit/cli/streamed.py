@@ -28,7 +28,7 @@ from onefit.rows import Accumulator, Chunk, HashKFold, open_rows, run
 from onefit.rows.parquet import open_dataset
 from onefit.rows.sample import row_hash
 from onefit.rows.source import Source
-from onefit.tables import Roles, check_target
+from onefit.tables import Roles, read_target
 
 Array = NDArray[Any]
 
@@ -86,7 +86,7 @@ def select_streamed(
     )  # fmt: skip
     used = source.n_rows - gaps
     drawn = run(FrameSample(FRAME_SAMPLE_ROWS), source.raw)
-    y = check_target(drawn.pop(TARGET).to_numpy(), target)
+    y = read_target(drawn.pop(TARGET).to_numpy(), target)
     auto, y = auto_for(y, roles.dayfirst, parameters | {"cv": cv})
     if is_classifier(auto) and len(y) < used:  # a label of many rows may be once in the sample
         _, place, counts = np.unique(y, return_inverse=True, return_counts=True)

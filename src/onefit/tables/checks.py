@@ -1,34 +1,19 @@
-"""Checks of the target, and notes on columns that probably should not be used."""
+"""Notes on columns that probably should not be used."""
 
 from __future__ import annotations
 
 import re
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from onefit._frames import all_match, columns_of, filled, listed, may_hold_text, place_of, shown
-from onefit._validation import DataError
-from onefit.written import (
-    DATE,
-    DATES,
-    cells_at,
-    check_sizes,
-    holds_numbers,
-    odd_cells,
-    read_numbers,
-    refuse_nested,
-    units,
-)
+from onefit._frames import columns_of, filled, may_hold_text, shown
+from onefit.written import odd_cells
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[Any]
-
-__all__ = ["check_target", "mistakes", "names_the_rows"]
+__all__ = ["mistakes", "names_the_rows"]
 
 #: names of columns that number or name the rows
 ID = re.compile(r"(.*[_ .-])?(id|ids|index|idx|key|uuid|nr|no)|row|row_?number|.*[a-z]I[Dd]", re.I)
@@ -36,56 +21,6 @@ ID = re.compile(r"(.*[_ .-])?(id|ids|index|idx|key|uuid|nr|no)|row|row_?number|.
 MIN_COUNTED_ROWS = 50
 #: from this number of rows, a column may name them
 MIN_NAMED_ROWS = 11
-
-
-def check_target(values: Any, name: str) -> Array:
-    """The target as numbers or labels; refuses gaps, a single value, and texts without repeats."""
-    import pandas as pd
-
-    y = pd.Series(np.asarray(values), index=getattr(values, "index", None))
-    what = f"the target {shown(name)}"
-    refuse_nested(filled(y), what)
-    gaps = np.flatnonzero(y.isna().to_numpy())
-    if gaps.size == y.size:
-        raise DataError(f"{what} has no value in any row; name another with --target")
-    if gaps.size:
-        raise DataError(
-            f"{what} has no value in {gaps.size} of {y.size} rows (the first is "
-            f"{place_of(y.index, gaps[0])}); remove these rows"
-        )
-    if y.nunique() < 2:
-        raise DataError(f"{what} has the value {shown(y.iloc[0])} only; there is nothing to learn")
-    if holds_numbers(y.dtype) and not pd.api.types.is_bool_dtype(y):
-        numbers = y.to_numpy(dtype=float)
-        check_sizes(numbers[:, None], [name], y.index, "the target", "remove that row")
-        return y.to_numpy() if y.dtype.kind in "iu" else numbers
-    labels = y.astype(str).to_numpy(dtype=object)
-    if y.dtype.kind in "mM" or all_match(DATE, labels):
-        raise DataError(f"{what} {DATES}")
-    found = read_numbers(labels) if len(set(labels)) > 2 else None
-    if found is not None:
-        warnings.warn(f"{what} is read as numbers: {found.how}", stacklevel=3)
-        return found.numbers
-    _check_labels(labels, what, y.index)
-    return labels
-
-
-def _check_labels(labels: Array, what: str, index: Any) -> None:
-    """Refuse text that was meant to be numbers, and text that hardly repeats."""
-    odd, different = odd_cells(labels), len(set(labels))
-    if odd.size:
-        raise DataError(
-            f"{what} holds numbers but for {cells_at(labels, index, odd)}; correct it, or remove "
-            "that row"
-        )
-    if different > 0.5 * labels.size and labels.size > 10:
-        found = units(labels)
-        why = f", with the units {listed(found)}" if len(found) > 1 else ""
-        raise DataError(
-            f"{what} holds {different} different texts in {labels.size} rows ({shown(labels[0])}, "
-            f"say), neither classes nor numbers{why}; write amounts as plain numbers, such as "
-            "1234.5"
-        )
 
 
 def mistakes(X: pd.DataFrame) -> list[str]:

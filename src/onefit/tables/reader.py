@@ -20,6 +20,7 @@ from onefit.written import (
     DATE,
     DATES,
     MAX_LABELS,
+    UNREAD_DATES,
     cells_at,
     check_sizes,
     date_order,
@@ -29,7 +30,6 @@ from onefit.written import (
     odd_cells,
     read_as,
     read_numbers,
-    refuse_nested,
     units,
 )
 
@@ -41,10 +41,9 @@ Array = NDArray[Any]
 #: dates "dayfirst"
 How = dict[str, Any]
 
-__all__ = ["WrittenNumbers"]
+__all__ = ["WrittenColumn", "WrittenNumbers"]
 
 PLAIN_NUMBERS: How = {"kind": "number", "comma": None, "unit": ""}
-REMEDY = ", or drop that column"
 
 
 class WrittenNumbers(TransformerMixin, BaseEstimator):
@@ -98,7 +97,7 @@ class WrittenNumbers(TransformerMixin, BaseEstimator):
         numeric, found = columns_of(frame, holds_numbers), {}
         for place in np.flatnonzero(~numeric).tolist():
             name, column = frame.columns[place], frame.iloc[:, place]
-            cells = _Cells(column, f"column {shown(name)}", self.notes_)
+            cells = WrittenColumn(column, f"column {shown(name)}", self.notes_)
             self.how_[name], found[name] = cells.learn(self.dayfirst)
         return _joined(frame, numeric, found)
 
@@ -123,7 +122,7 @@ class WrittenNumbers(TransformerMixin, BaseEstimator):
         found, notes = {}, list[str]()
         for place in np.flatnonzero(~numeric).tolist():
             name, column = frame.columns[place], frame.iloc[:, place]
-            cells = _Cells(column, f"column {shown(name)}", notes)
+            cells = WrittenColumn(column, f"column {shown(name)}", notes)
             found[name] = cells.read(self.how_.get(name, PLAIN_NUMBERS), dayfirst)
         for note in notes:
             warnings.warn(note, stacklevel=2)
@@ -146,7 +145,7 @@ def _joined(frame: pd.DataFrame, numeric: Array, others: dict[Any, Array]) -> pd
             parts.append(one[:, None])
             labels.append(name)
     values = np.hstack(parts) if len(parts) > 1 else parts[0]
-    check_sizes(values, labels, frame.index)
+    check_sizes(values, lambda place: f"column {shown(labels[place])}", frame.index)
     found = pd.DataFrame(values, columns=labels, index=frame.index)
     texts = {name: one for name, one in others.items() if one.dtype.kind != "f"}
     if texts:
@@ -159,21 +158,45 @@ def _joined(frame: pd.DataFrame, numeric: Array, others: dict[Any, Array]) -> pd
     return found.set_axis(found.columns.map(str), axis=1)  # scikit-learn takes names of one kind
 
 
-class _Cells:
-    """One column that is not of plain numbers: its cells as text, without the empty ones."""
+class WrittenColumn:
+    """The cells of a column as text, without the empty ones.
 
-    def __init__(self, column: pd.Series, what: str, notes: list[str]) -> None:
+    Parameters
+    ----------
+    column : Series
+    what : str
+        The column in messages.
+    notes : list of str
+        What a user should know is appended.
+    is_target : bool, default=False
+        A target cannot be dropped, and is not used as text where a few words are among numbers.
+    """
+
+    def __init__(
+        self, column: pd.Series, what: str, notes: list[str], is_target: bool = False
+    ) -> None:
         self.column, self.what, self.notes = column, what, notes
+        self.remedy = "" if is_target else ", or drop that column"
+        self.dates = DATES if is_target else UNREAD_DATES
+        self.max_labels = 0 if is_target else MAX_LABELS
+        values = column.to_numpy(dtype=object)
         self.rows = np.flatnonzero(column.notna().to_numpy())
-        values = column.to_numpy(dtype=object)[self.rows]
-        refuse_nested(values, what, REMEDY)
-        self.texts = np.array([_as_text(one) for one in values], dtype=object)
+        if self.rows.size and isinstance(values[self.rows[0]], (list, tuple, dict, np.ndarray)):
+            raise DataError(
+                f"{what} is nested; spread it over plain columns, one number or text "
+                f"each{self.remedy}"
+            )
+        texts = [_as_text(one) for one in values[self.rows]]
+        self.rows = self.rows[[bool(one) for one in texts]]
+        self.texts = np.array([one for one in texts if one], dtype=object)
 
-    def learn(self, dayfirst: bool | None) -> tuple[How, Array]:
+    def learn(self, dayfirst: bool | None = None) -> tuple[How, Array]:
         """The format of the column, and its values."""
+        if holds_numbers(self.column.dtype):
+            return PLAIN_NUMBERS, self.column.to_numpy(dtype=float, na_value=np.nan)
         if self.column.dtype.kind == "m":
-            raise DataError(f"{self.what} {DATES}{REMEDY}")
-        text = {"kind": "text"}, self._spread(self.texts)
+            raise DataError(f"{self.what} {self.dates}{self.remedy}")
+        text = {"kind": "text"}, self.labels
         if str(self.column.dtype) == "category" or not self.texts.size:
             return text
         gaps = self._gaps()
@@ -189,13 +212,13 @@ class _Cells:
             return found
         self._refuse_odd(gaps)
         if all_match(DATE, self.texts[~gaps]):
-            raise DataError(f"{self.what} {DATES}{REMEDY}")
+            raise DataError(f"{self.what} {self.dates}{self.remedy}")
         return text
 
     def read(self, how: How, dayfirst: bool | None) -> Array:
         """The values, read as another column of that name was."""
         if how["kind"] == "text":
-            return self._spread(self.texts)
+            return self.labels
         gaps = self._gaps()
         rest, order = self._given(gaps), how.get("dayfirst")
         if how["kind"] == "date":
@@ -224,6 +247,11 @@ class _Cells:
                 "there; correct it, or leave it empty"
             )
         return self._spread(values, ~gaps)
+
+    @property
+    def labels(self) -> Array:
+        """The texts, NaN where there is none."""
+        return self._spread(self.texts)
 
     def _learn_dates(self, gaps: Array, dayfirst: bool | None) -> tuple[How, Array] | None:
         rest = self._given(gaps)
@@ -268,8 +296,8 @@ class _Cells:
         rest = np.delete(self.texts[places], odd)
         kind = "dates" if DATE.fullmatch(rest[0]) else "numbers"
         text = f"{self.what} holds {kind} but for {self._places(places[odd])}"
-        if len(set(rest)) > MAX_LABELS:
-            raise DataError(f"{text}; correct it, or leave it empty{REMEDY}")
+        if len(set(rest)) > self.max_labels:
+            raise DataError(f"{text}; correct it, or leave it empty{self.remedy}")
         self.notes.append(f"{text}, so it is used as text; correct it, or leave it empty")
 
     def _gaps(self) -> Array:
@@ -285,7 +313,7 @@ class _Cells:
         return np.asarray(self.texts[~gaps])
 
     def _places(self, places: Array) -> str:
-        return cells_at(self._spread(self.texts), self.column.index, self.rows[places])
+        return cells_at(self.labels, self.column.index, self.rows[places])
 
     def _spread(self, values: Array, there: Any = slice(None)) -> Array:
         """One value for each row of the column, NaN where there is none."""
@@ -295,7 +323,7 @@ class _Cells:
 
 
 def _as_text(value: Any) -> str:
-    """A cell as text; a category that looks like a whole number was written as one."""
+    """A cell as text without blanks at its ends; a whole number was written as one."""
     if isinstance(value, (float, np.floating)) and np.isfinite(value) and value == int(value):
         return str(int(value))
-    return str(value)
+    return str(value).strip()
