@@ -132,6 +132,15 @@ def test_outliers_bring_hubers_loss(robust):
     assert np.abs(squared.predict(X) - curve).mean() > 1.0
 
 
+def test_gross_outliers_do_not_set_the_scale_of_the_loss():
+    """They draw all predictions of the squared loss, whose residuals are then too large a scale."""
+    gross = np.where(np.arange(n) % 20 == 7, 1e4, y)
+    found = select(X, gross, kernels="rbf", cv=3, stack=False)
+    assert found.best_params_["loss"] == "huber"
+    rest = np.abs(found.heldout_.predictions - y)[gross < 1e3]
+    assert np.median(rest) < 0.5 * np.abs(y - np.median(y)).mean()
+
+
 def test_outliers_are_answered_near_the_bandwidth_of_the_squared_loss(robust):
     """Of the grid's bandwidths, at most two on either side of its winner by the same score."""
     tried = robust.cv_results_["params"]

@@ -107,9 +107,21 @@ def test_cells_that_cannot_be_read_are_named(column, value, words):
         pipeline.predict(frame)
 
 
-def test_a_column_without_any_value_is_one_category():
-    table = pd.DataFrame({"a": np.arange(12.0), "b": [None] * 12})
-    assert TablePreparer().fit(table).transform(table.assign(b="new"))[:, 1].tolist() == [0.0] * 12
+@pytest.mark.parametrize("empty", [None, np.nan, "", " "])
+def test_a_column_without_any_value_is_left_out(empty):
+    table = pd.DataFrame({"a": np.arange(12.0), "b": [empty] * 12})
+    preparer = TablePreparer().fit(table)
+    assert preparer.get_feature_names_out().tolist() == ["a"]
+    new = table.assign(b=7.0 if empty is np.nan else "new")
+    np.testing.assert_array_equal(preparer.transform(new), preparer.transform(table))
+    with pytest.warns(UserWarning, match="'b' holds no value in any row, and is not used"):
+        found = select(table, np.arange(12.0), kernels="linear", cv=3)
+    assert found.predict(new) == pytest.approx(np.arange(12.0), abs=0.5)
+
+
+def test_a_table_without_any_value_is_refused():
+    with pytest.raises(DataError, match="all rows have the same features"):
+        select(pd.DataFrame({"b": [np.nan] * 12}), np.arange(12.0))
 
 
 def test_new_numbers_without_the_unit_are_noted():
@@ -127,7 +139,7 @@ def test_gaps_among_truth_values_of_new_rows_are_gaps():
 
 def test_missing_columns_are_named():
     frame, y = raw_table()
-    with pytest.raises(DataError, match="X lacks the columns 'day', 'new'"):
+    with pytest.raises(DataError, match="the table lacks 'day', 'new'"):
         select(frame, y, kernels="linear").pipeline_.predict(frame.drop(columns=["day", "new"]))
 
 

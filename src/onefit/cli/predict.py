@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -97,8 +97,7 @@ class Predictions:
     def frames(self) -> Iterator[Any]:
         """Predictions for some rows after the other."""
         has_intervals = self._has_intervals()
-        names = (self.model.target, self.id)
-        for X, beside in self._streamed(names) if self._is_streamed else self._whole(names):
+        for X, beside in self._rows:
             if self.id is not None and self.id not in beside:
                 raise DataError(
                     f"{self.data.name} has no column {self.id!r}; name another with --id"
@@ -110,10 +109,11 @@ class Predictions:
                 frame["novelty"] = novelty
             frame["unfamiliar"] = notes
             if self.model.target in beside:
-                self._truth.append((beside[self.model.target], frame["prediction"].to_numpy()))
+                truth = np.asarray(beside[self.model.target])
+                self._truth.append((truth, frame["prediction"].to_numpy()))
             if self.id is not None:
                 name = self.id if self.id not in frame.columns else f"{self.id} (id)"
-                frame.insert(0, name, beside[self.id])
+                frame.insert(0, name, np.asarray(beside[self.id]))
             yield frame
 
     @property
@@ -128,24 +128,23 @@ class Predictions:
             raise ValueError("intervals need all rows at once; predict a folder with --level 0")
         return False
 
-    def _whole(self, names: tuple[str | None, ...]) -> Iterator[tuple[Any, Mapping[str, Array]]]:
-        others = tuple(one for one in names if one is not None)
-        X, beside = read_features(self.data, self.model.columns, others)
-        if X.shape[0] == 0:
-            raise DataError(f"{self.data.name} has no row to predict")
-        yield X, beside
-
-    def _streamed(self, names: tuple[str | None, ...]) -> Iterator[tuple[Any, Mapping[str, Array]]]:
-        there, columns = open_dataset(self.data)[0].schema.names, list(self.model.columns)  # type: ignore[arg-type]
-        target, id = (one if one in there else None for one in names)
-        read = columns if id in (None, *columns) else [*columns, id]
-        source = open_rows(self.data, target, features=read, numeric=False)
-        for piece in source.pieces:
+    @property
+    def _rows(self) -> Iterator[tuple[Any, Any]]:
+        """Rows, and the columns of the file that they are in."""
+        columns = self.model.columns
+        if not self._is_streamed:
+            X, beside = read_features(self.data, columns if isinstance(columns, int) else None)
+            if X.shape[0] == 0:
+                raise DataError(f"{self.data.name} has no row to predict")
+            yield X, beside
+            return
+        known = {*columns, self.model.target, self.id}  # type: ignore[misc]
+        there = [one for one in open_dataset(self.data)[0].schema.names if one in known]
+        for piece in open_rows(self.data, None, features=there, numeric=False).pieces:
             for block in piece.blocks(MAX_CHUNK_ROWS):
                 frame = as_frame(block.X)
                 frame.index = block.row
-                beside = {} if id is None else {id: frame[id].to_numpy()}
-                yield frame[columns], beside | ({} if target is None else {target: block.y})
+                yield frame, frame
 
     def _frame(self, rows: Any, has_intervals: bool) -> Any:
         """Predictions for rows that the preparer has read."""

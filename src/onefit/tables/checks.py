@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onefit._frames import columns_of, filled, may_hold_text, shown
+from onefit._frames import columns_of, filled, listed, may_hold_text, shown
 from onefit.written import odd_cells
 
 if TYPE_CHECKING:
@@ -30,6 +30,10 @@ def mistakes(X: pd.DataFrame) -> list[str]:
         for name in X.columns
         if str(name).startswith("Unnamed: ")
     ]
+    empty = X.columns[X.isna().all().to_numpy()]
+    if len(empty):
+        hold, are = ("holds", "is") if len(empty) == 1 else ("hold", "are")
+        notes.append(f"{listed(empty)} {hold} no value in any row, and {are} not used")
     notes += [
         f"column {shown(name)} looks like a number of the row, which says nothing about new rows, "
         "and is used; drop it if it is one"

@@ -123,7 +123,6 @@ def read_table(path: Path, roles: Roles, check_rows: CheckRows = None) -> Table:
         raise DataError(
             f"{path.name} has no column beside the target {shown(target)} to predict it by"
         )
-    _check_filled(features)
     time = beside.pop("time", None)
     if time is None:
         return Table(features, y, target, **beside)
@@ -140,16 +139,6 @@ def _check_column(frame: pd.DataFrame, name: str, path: Path) -> None:
     if frame.shape[1] == 1:
         has += " alone; values are to be separated by comma, semicolon, tab or |"
     raise DataError(f"{path.name} has no column {shown(name)}{near} {has}")
-
-
-def _check_filled(frame: pd.DataFrame) -> None:
-    empty = [str(name) for name in frame.columns[frame.isna().all().to_numpy()]]
-    if empty:
-        flags = " ".join(f"--drop {shown(name)}" for name in empty[:8])
-        raise DataError(
-            f"{listed(empty)} {'holds' if len(empty) == 1 else 'hold'} no value at all; leave out "
-            f"with {flags}"
-        )
 
 
 def _with_target(frame: pd.DataFrame, y: Array, target: str) -> Array:
@@ -194,32 +183,19 @@ def _roles(frame: pd.DataFrame, roles: Roles) -> dict[str, Any]:
     return found
 
 
-def read_features(
-    path: Path,
-    columns: list[str] | int,
-    others: tuple[str, ...] = (),
-) -> tuple[Any, dict[str, Array]]:
-    """The named columns of a file unchanged, or the LIBSVM matrix with ``columns`` columns.
+def read_features(path: Path, width: int | None = None) -> tuple[Any, Any]:
+    """The columns of a file, and those of them beside the features; or a LIBSVM matrix and labels.
 
     Parameters
     ----------
     path : Path
-    columns : list of str, or int
-    others : tuple of str
-        Further columns, which are returned by their names where the file has them.
+    width : int, default=None
+        Number of columns of the LIBSVM data that the model was made from.
     """
-    if isinstance(columns, int):
-        if not is_libsvm(path):
-            raise DataError(f"the model was made from LIBSVM data; {path.name} must be LIBSVM too")
-        X, y = read_libsvm(path, columns)
-        return X, {"label": y} if "label" in others else {}
-    frame = read_frame(path)
-    missing = [name for name in columns if name not in frame.columns]
-    if missing:
-        raise DataError(
-            f"{path.name} lacks {', '.join(map(shown, missing[:5]))}"
-            f"{' and others' if len(missing) > 5 else ''}, which the model was made with; add "
-            f"{'it' if len(missing) == 1 else 'them'}, empty where unknown"
-        )
-    beside = {name: frame[name].to_numpy() for name in others if name in frame.columns}
-    return frame[columns], beside
+    if width is None:
+        frame = read_frame(path)
+        return frame, frame
+    if not is_libsvm(path):
+        raise DataError(f"the model was made from LIBSVM data; {path.name} must be LIBSVM too")
+    X, y = read_libsvm(path, width)
+    return X, {"label": y}

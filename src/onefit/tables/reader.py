@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from onefit._frames import all_match, as_frame, columns_of, is_frame, place_of, shown
+from onefit._frames import all_match, as_frame, columns_of, is_frame, listed, place_of, shown
 from onefit._validation import DataError
 from onefit.written import (
     DATE,
@@ -112,9 +112,8 @@ class WrittenNumbers(TransformerMixin, BaseEstimator):
             missing = [name for name in self.columns_ if name not in known]
             if missing:
                 raise DataError(
-                    f"X lacks the columns {', '.join(map(shown, missing[:5]))}"
-                    f"{' and others' if len(missing) > 5 else ''}, which the model was made with; "
-                    "add them, empty where unknown"
+                    f"the table lacks {listed(missing)}, which the model was made with; add "
+                    f"{'it' if len(missing) == 1 else 'them'}, empty where unknown"
                 )
             frame = frame.loc[:, self.columns_]
         numeric = columns_of(frame, holds_numbers)
