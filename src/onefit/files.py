@@ -38,6 +38,7 @@ from onefit._frames import (
 )
 from onefit._validation import DataError, suggest
 from onefit.plan.memory import available_memory
+from onefit.written import DECIMAL_COMMAS, is_gap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,10 +134,21 @@ def _check_names(names: Any, path: Path) -> None:
 
 
 def _with_decimal_commas(frame: pd.DataFrame) -> pd.DataFrame:
-    """Numbers written as 1,5 as numbers, where the comma does not separate columns."""
+    """Numbers written as 1,5 as numbers, where the comma does not separate columns.
+
+    Their columns are listed in ``frame.attrs[DECIMAL_COMMAS]``: a model may know them as columns of
+    text with decimal commas.
+    """
+    found = []
     for name in frame.columns[columns_of(frame, may_hold_text)]:
-        if all_match(DECIMAL_COMMA, filled(frame[name])):
-            frame[name] = frame[name].str.replace(",", ".").astype(float)
+        cells = filled(frame[name])
+        gaps = np.array([isinstance(one, str) and is_gap(one) for one in cells], dtype=bool)
+        if not all_match(DECIMAL_COMMA, cells[~gaps]):
+            continue
+        texts = frame[name].str.replace(",", ".")
+        frame[name] = texts if gaps.any() else texts.astype(float)
+        found.append(name)
+    frame.attrs[DECIMAL_COMMAS] = found
     return frame
 
 

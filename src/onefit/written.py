@@ -27,8 +27,9 @@ from onefit._validation import DataError
 Array = NDArray[Any]
 
 __all__ = [
-    "DATE", "DATES", "MAX_LABELS", "UNREAD_DATES", "Read", "cells_at", "check_sizes", "date_order",
-    "days", "holds_numbers", "is_gap", "odd_cells", "read_as", "read_numbers", "units",
+    "DATE", "DATES", "DECIMAL_COMMAS", "MAX_LABELS", "UNREAD_DATES", "Read", "cells_at",
+    "check_sizes", "date_order", "days", "holds_numbers", "is_gap", "odd_cells", "read_as",
+    "read_numbers", "units",
 ]  # fmt: skip
 
 #: written for a missing number or date, in lower case
@@ -53,6 +54,8 @@ MAX_SIZE, MIN_SIZE = 1e150, 1e-150
 MAX_ODD_SHARE = 0.1
 #: different values up to which numbers may be labels
 MAX_LABELS = 20
+#: attribute of a data frame from a file: columns in which decimal commas were replaced by points
+DECIMAL_COMMAS = "decimal_commas"
 #: cells that a message names
 MAX_NAMED_CELLS = 5
 

@@ -114,7 +114,8 @@ def choose_task(y: Array, task: str = "auto") -> tuple[str, str]:
         return task, f"{task}, as given"
     if y.dtype.kind not in "fiu":
         return "classification", (
-            f"classification: the target holds {values.size} labels, for example {shown(values[0])}"
+            f"classification: the target holds {values.size:,} labels, for example "
+            f"{shown(values[0])}"
         )
     if are_codes(y):
         return "classification", (
@@ -127,7 +128,7 @@ def choose_task(y: Array, task: str = "auto") -> tuple[str, str]:
             f"{values[-1]:g}, which look like an ordered scale (set task to classification if they "
             "are codes of classes)"
         )
-    return "regression", f"regression: the target holds {values.size} different numbers"
+    return "regression", f"regression: the target holds {values.size:,} different numbers"
 
 
 def choose_scoring(scoring: Any, y: Array, task: str) -> tuple[Any, str]:

@@ -19,6 +19,7 @@ from onefit._validation import DataError
 from onefit.written import (
     DATE,
     DATES,
+    DECIMAL_COMMAS,
     MAX_LABELS,
     UNREAD_DATES,
     cells_at,
@@ -122,7 +123,10 @@ class WrittenNumbers(TransformerMixin, BaseEstimator):
         for place in np.flatnonzero(~numeric).tolist():
             name, column = frame.columns[place], frame.iloc[:, place]
             cells = WrittenColumn(column, f"column {shown(name)}", notes)
-            found[name] = cells.read(self.how_.get(name, PLAIN_NUMBERS), dayfirst)
+            how = self.how_.get(name, PLAIN_NUMBERS)
+            if how.get("comma") and name in frame.attrs.get(DECIMAL_COMMAS, ()):
+                how = how | {"comma": False}
+            found[name] = cells.read(how, dayfirst)
         for note in notes:
             warnings.warn(note, stacklevel=2)
         return _joined(frame, numeric, found)
