@@ -15,7 +15,6 @@ import re
 import warnings
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,6 +27,7 @@ from onefit._frames import (
     LINE,
     all_match,
     as_frame,
+    check_names,
     columns_of,
     filled,
     listed,
@@ -122,14 +122,6 @@ def _check_room(path: Path, holds: str, needed: float, room: float) -> None:
             f"{path.name} {holds}; to read it takes at least {needed / GIB:.3g} GiB, and "
             f"{max(room, 0.0) / GIB:.3g} GiB are available; nothing was read: leave out rows or "
             "columns, or split it"
-        )
-
-
-def _check_names(names: Any, path: Path) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise DataError(
-            f"{path.name} has several columns named {shown(str(twice[0]))}; give each its own name"
         )
 
 
@@ -302,7 +294,7 @@ def _read_csv(path: Path, delimiter: str, encoding: str) -> pd.DataFrame:
         elif "line" in reason:
             hint = "; correct that line (a value that holds the delimiter needs quotes)"
         raise DataError(f"{path.name} cannot be read as CSV: {shortened(reason)}{hint}") from error
-    _check_names([name.strip() for name in names if name], path)
+    check_names([name.strip() for name in names if name], path.name)
     # a copy has the columns of a kind in one array, which is faster by far if they are many
     joined: pd.DataFrame = frame.copy()
     joined.columns = frame.columns.str.strip()
@@ -403,7 +395,7 @@ def _read_excel(path: Path, check_rows: CheckRows) -> pd.DataFrame:
     frame.columns = pd.Index([str(name).strip() for name in names])
     if check_rows is not None:
         check_rows(len(frame))
-    _check_names(frame.columns, path)
+    check_names(frame.columns, path.name)
     if others:
         warnings.warn(
             f"the first sheet of {path.name}, {shown(sheet)}, was read; not read: {listed(others)}",
@@ -429,7 +421,7 @@ def _read_parquet(path: Path, check_rows: CheckRows) -> pd.DataFrame:
         raise DataError(f"{path.name} cannot be read as Parquet: {reason}") from error
     frame = as_frame(table).reset_index(drop=True)
     frame.columns = frame.columns.map(str)
-    _check_names(frame.columns, path)
+    check_names(frame.columns, path.name)
     return frame
 
 

@@ -11,6 +11,7 @@ from command_line import onefit
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import LeaveOneGroupOut
 
 from onefit import (
@@ -308,6 +309,26 @@ def test_amounts_that_are_written_as_text():
     assert found.best_score_ == pytest.approx(expected.best_score_, rel=1e-12)
     again = AutoKernelRegressor(kernels="linear").fit(X, written.to_numpy())
     assert again.best_score_ == found.best_score_
+    assert found.score(X, written) == expected.score(X, np.round(1000 * (y - y.min()), 2))
+    with pytest.warns(UserWarning, match="the target 'price' is read as numbers"):
+        assert select(X, written.to_frame(), kernels="linear").best_score_ == found.best_score_
+
+
+@pytest.mark.parametrize(
+    ("target", "scoring", "metric"),
+    [(y, "mae", lambda a, b: -np.abs(a - b).mean()), (labels, "balanced_accuracy", None)],
+)
+def test_the_score_of_new_rows_is_that_of_the_choice(target, scoring, metric):
+    found = select(X, target, kernels="linear", cv=3, scoring=scoring)
+    metric = metric or balanced_accuracy_score
+    assert found.score(X, target) == pytest.approx(metric(target, found.predict(X)))
+
+
+def test_unknown_parameters_are_named():
+    with pytest.raises(
+        TypeError, match=r"'kernel' is not a parameter of \w+; did you mean 'kernels'"
+    ):
+        select(X, y, kernel="rbf")
 
 
 def test_codes_of_classes_that_are_written_as_text_stay_text():
@@ -318,6 +339,8 @@ def test_codes_of_classes_that_are_written_as_text_stay_text():
 @pytest.mark.parametrize(
     ("rows", "target", "options", "words"),
     [
+        (X, "price", {}, "pass the column itself"),
+        (pd.DataFrame(X, columns=["a", "a"]), y, {}, "X has several columns named 'a'"),
         (X, np.ones(n), {}, "y has the value 1.0 only"),
         (X, y[:-1], {}, "X has 60 rows and y has 59"),
         (X, np.where(np.arange(n) == 7, np.nan, y), {}, "y holds nan in row 7"),

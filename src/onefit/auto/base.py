@@ -17,7 +17,7 @@ from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from onefit._frames import as_frame, is_frame
+from onefit._frames import as_frame, check_names, is_frame
 from onefit.auto import rules
 from onefit.auto.familiar import RowNotes, Unfamiliar, training_rows
 from onefit.auto.planning import plan_search
@@ -224,6 +224,7 @@ class AutoKernel(BaseEstimator):
         """Data frames of pandas; arrays of numbers; sparse matrices by rows."""
         if is_frame(X):
             X = named_alike(as_frame(X))
+            check_names(X.columns, "X")
             validate_data(self, X, reset=reset, skip_check_array=True)
             if X.shape[0] == 0 or (reset and X.shape[0] < 2):
                 raise ValueError(f"X has {X.shape[0]} rows (samples), too few")
@@ -251,6 +252,7 @@ class AutoKernel(BaseEstimator):
         check_is_fitted(self, "pipeline_")
         scorer = get_scorer(self.scoring_) if isinstance(self.scoring_, str) else self.scoring_
         weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+        y = self._checked_y(y) if self._task == "regression" else y  # amounts may be text
         return float(scorer(self, X, y, **weight))
 
     def unfamiliar(self, X: Any) -> RowNotes:

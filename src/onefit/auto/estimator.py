@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from onefit._frames import shown
-from onefit._validation import DataError
+from onefit._validation import DataError, suggest
 from onefit.auto import rules
 from onefit.auto.base import AutoKernel
 from onefit.auto.planning import make_model
@@ -140,6 +140,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
     """
 
     _task = "regression"
+    score = AutoKernel.score  # that of the mixin is always R²
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -226,6 +227,7 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
     """
 
     _task = "classification"
+    score = AutoKernel.score  # that of the mixin is always the accuracy
 
     def __init__(
         self,
@@ -361,6 +363,11 @@ def make_auto(y: Any, task: str = "auto", **options: Any) -> tuple[Any, Array]:
     rules.check_values(y)
     task, reason = rules.choose_task(y, task)
     auto: Any
+    kind = AutoKernelRegressor if task == "regression" else AutoKernelClassifier
+    known = {*kind().get_params(deep=False), *OF_CLASSES}
+    for name in options:
+        if name not in known:
+            raise TypeError(f"{name!r} is not a parameter of {kind.__name__}{suggest(name, known)}")
     if task == "regression":
         for name, instead in OF_CLASSES.items():
             if options.pop(name, None) is not None:

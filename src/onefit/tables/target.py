@@ -31,11 +31,19 @@ def read_target(y: Any, name: str | None = None) -> Array:
     name : str, default=None
         For messages; by default that of the series.
     """
-    name = getattr(y, "name", None) if name is None else name
-    what = "y" if name is None else f"the target {shown(name)}"
-    values, index = np.asarray(y), None if isinstance(y, list) else getattr(y, "index", None)
+    values, index = np.asarray(y), getattr(y, "index", None)
+    index = index if hasattr(index, "name") else None  # lists have a method of that name
+    if values.ndim == 0:
+        raise DataError(
+            f"y is {shown(values.item())}; it must have a value for each row (a name of a column "
+            "is not looked up: pass the column itself, and leave it out of X)"
+        )
     if values.size == 0:
         return values
+    if values.ndim == 2 and values.shape[1] == 1:
+        values, name = values[:, 0], name or getattr(y, "columns", [None])[0]
+    name = name or getattr(y, "name", None)
+    what = "y" if name is None else f"the target {shown(name)}"
     if values.ndim == 1 and values.dtype.kind not in "fiubc":
         values = _read_text(values, index, what)
     known = values[values == values] if values.dtype.kind in "fO" else values
