@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onefit._frames import as_frame, check_names, is_frame
 from onefit.auto import rules
-from onefit.auto.familiar import RowNotes, Unfamiliar, training_rows
+from onefit.auto.familiar import RowNotes, Unfamiliar, read_and_encode, training_rows
 from onefit.auto.planning import plan_search
 from onefit.auto.run import Selection
 from onefit.callbacks import callbacks_of
@@ -111,10 +111,9 @@ class AutoKernel(BaseEstimator):
         return self.pipeline_  # a calibrated pipeline, which takes rows as they are given
 
     @property
-    def _steps(self) -> Any:
-        """The fitted steps, those within a calibrated pipeline too."""
-        done = self._planned
-        return (self.search_.best_estimator_ if done.in_folds else self.pipeline_).named_steps
+    def _fitted(self) -> Any:
+        """The fitted pipeline, that within a calibrated one too."""
+        return self.search_.best_estimator_ if self._planned.in_folds else self.pipeline_
 
     def _refuse_in_folds(self, what: str) -> None:
         if self._planned.in_folds:
@@ -261,10 +260,8 @@ class AutoKernel(BaseEstimator):
         See :mod:`onefit.uncertainty.novelty`.
         """
         check_is_fitted(self, "pipeline_")
-        found = Unfamiliar(self._steps["prepare"], self.training_rows_, self._steps.get("rows"))
-        rows = self._checked_X(X)
-        read = getattr(self._steps["prepare"], "read", None)
-        novelty, notes = found.add(rows if read is None else read(rows))
+        found = Unfamiliar(self._fitted.named_steps["prepare"], self.training_rows_)
+        novelty, notes = found.add(*read_and_encode(self._fitted, self._checked_X(X)))
         return RowNotes(novelty, notes, found.sentences)
 
     @property
@@ -272,7 +269,7 @@ class AutoKernel(BaseEstimator):
         """The training rows that new ones are compared with; None if the model holds none."""
         if not hasattr(self, "_training_rows"):
             folds, groups = getattr(self.search_, "folds_", None), self._planned.data.groups
-            self._training_rows = training_rows(self._steps["model"], folds, groups)
+            self._training_rows = training_rows(self._fitted[-1], folds, groups)
         return self._training_rows
 
     def relevance(self) -> Any:

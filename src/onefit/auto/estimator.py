@@ -156,7 +156,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         check_is_fitted(self, "pipeline_")
         data, rows = self._planned.data, self._checked_X(X)
         if not self._planned.in_folds:
-            rows = self._steps["prepare"].transform(rows)
+            rows = self._fitted[:1].transform(rows)
         return predict_interval(self.search_, data.X, data.y, rows, alpha, **data.params)
 
     def _may_be_robust(self, y: Array) -> bool:

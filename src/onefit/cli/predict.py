@@ -17,7 +17,7 @@ from sklearn.base import is_classifier
 
 from onefit._frames import as_frame, shown
 from onefit._validation import DataError
-from onefit.auto.familiar import Unfamiliar
+from onefit.auto.familiar import Unfamiliar, read_and_encode
 from onefit.cli.model import Model
 from onefit.cli.output import as_csv, check_output, write_frames
 from onefit.files import is_parquet
@@ -64,7 +64,7 @@ class Predictions:
     _truth: list[tuple[Array, Array]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self._unfamiliar = Unfamiliar(self.model.preparer, self.model.known, self.model.learned)
+        self._unfamiliar = Unfamiliar(self.model.preparer, self.model.known)
 
     def write(self, output: Path) -> None:
         """Write the predictions to a CSV or Parquet file."""
@@ -102,9 +102,9 @@ class Predictions:
                 raise DataError(
                     f"{self.data.name} has no column {self.id!r}; name another with --id"
                 )
-            rows = self.model.preparer.read(X, self.dayfirst)
-            frame = self._frame(rows, has_intervals)
-            novelty, notes = self._unfamiliar.add(rows)
+            rows, Z = read_and_encode(self.model.pipeline, X, self.dayfirst)
+            frame = self._frame(rows, Z, has_intervals)
+            novelty, notes = self._unfamiliar.add(rows, Z)
             if novelty is not None:
                 frame["novelty"] = novelty
             frame["unfamiliar"] = notes
@@ -146,11 +146,11 @@ class Predictions:
                 frame.index = block.row
                 yield frame, frame
 
-    def _frame(self, rows: Any, has_intervals: bool) -> Any:
-        """Predictions for rows that the preparer has read."""
+    def _frame(self, rows: Any, Z: Any, has_intervals: bool) -> Any:
+        """Predictions for rows as the preparer has read and encoded them."""
         import pandas as pd
 
-        Z, estimator = self.model.encode(rows), self.model.estimator
+        estimator = self.model.estimator
         columns: dict[str, Any] = {"prediction": estimator.predict(Z)}
         if is_classifier(estimator):
             classes = estimator.classes_
