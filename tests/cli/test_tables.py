@@ -153,6 +153,18 @@ def test_gap_codes_among_numbers_are_gaps(code, part):
     np.testing.assert_array_equal(found, np.where(gaps, np.nan, x))
 
 
+def test_numbers_that_stand_for_missing_values_are_noted():
+    x = np.random.default_rng(0).normal(size=60)
+    table = pd.DataFrame({"x": x, "z": np.where(np.arange(60) % 9 == 1, -999, 10 * x)})
+    table["w"] = np.where(np.arange(60) == 3, 9999.0, x)  # once: an outlier
+    table["v"] = np.linspace(-999, 3000, 60).round(-1)
+    table.loc[:1, "v"] = -999.0  # near its other values
+    found = select(table, x, kernels="linear", cv=3)
+    notes = [one for one in found.notes_ if "missing value" in one]
+    assert len(notes) == 1
+    assert "column 'z' holds -999 in 7 rows, far from its other values" in notes[0]
+
+
 def test_blanks_around_texts_do_not_count():
     table = pd.DataFrame({"x": ["red", "red ", " blue", "  "], "z": [" 1", "2 ", "3", "4"]})
     reader = WrittenNumbers()

@@ -17,6 +17,8 @@ __all__ = ["mistakes", "names_the_rows"]
 
 #: names of columns that number or name the rows
 ID = re.compile(r"(.*[_ .-])?(id|ids|index|idx|key|uuid|nr|no)|row|row_?number|.*[a-z]I[Dd]", re.I)
+#: numbers that often stand for a missing value
+NUMBERS_FOR_MISSING = (-99.0, -999.0, -9999.0, -99999.0, 9999.0, 99999.0, 999999.0)
 #: from this number of rows, a column 1, 2, 3 ... numbers them, whatever its name
 MIN_COUNTED_ROWS = 50
 #: from this number of rows, a column may name them
@@ -35,6 +37,11 @@ def mistakes(X: pd.DataFrame) -> list[str]:
         hold, are = ("holds", "is") if len(empty) == 1 else ("hold", "are")
         notes.append(f"{listed(empty)} {hold} no value in any row, and {are} not used")
     notes += [
+        f"column {shown(name)} holds {code:g} in {count} rows, far from its other values; if that "
+        "stands for a missing value, leave these cells empty"
+        for name, code, count in _sentinels(X)
+    ]
+    notes += [
         f"column {shown(name)} looks like a number of the row, which says nothing about new rows, "
         "and is used; drop it if it is one"
         for name in _counting(X)
@@ -49,6 +56,20 @@ def mistakes(X: pd.DataFrame) -> list[str]:
 def names_the_rows(X: pd.DataFrame) -> list[Any]:
     """Columns that number or name the rows."""
     return [*_counting(X), *_different(X)]
+
+
+def _sentinels(X: pd.DataFrame) -> list[tuple[Any, float, int]]:
+    """Columns whose smallest or largest value is a repeated code, further away than their range."""
+    found, names = [], X.columns[columns_of(X, lambda kind: kind.kind == "f")].tolist()
+    for end in (np.fmin, np.fmax):
+        ends = end.reduce(X[names].to_numpy(), axis=0)
+        for place in np.flatnonzero(np.isin(ends, NUMBERS_FOR_MISSING)).tolist():
+            values, code = X[names[place]].to_numpy(), float(ends[place])
+            others = values[~np.isnan(values) & (values != code)]
+            count = int((values == code).sum())
+            if count > 1 and others.size and np.abs(others - code).min() > np.ptp(others):
+                found.append((names[place], code, count))
+    return found
 
 
 def _different(X: pd.DataFrame) -> list[Any]:
