@@ -131,13 +131,15 @@ class TrainingRows:
     def of(
         cls, model: Any, folds: Folds | None = None, groups: Any = None, support: bool = False
     ) -> TrainingRows | None:
-        """The training rows, compared by the splits of a search; None for Fourier features.
+        """The training rows, compared by the splits of a search.
+
+        None for Fourier features, and for a single row, which has no other to be compared with.
 
         With ``support`` new rows will be compared only with those that a classifier has
         coefficients for.
         """
         known = _known(model)
-        if known is None:
+        if known is None or known.shape[0] < 2:
             return None
         n = int(known.shape[0])
         if folds is not None and (folds.n != n or not all(folds.disjoint)):
