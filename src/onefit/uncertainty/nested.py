@@ -63,14 +63,12 @@ from onefit._types import Array
 from onefit._validation import suggest
 from onefit.criteria.pointwise import Pointwise
 from onefit.estimators._base import KernelEstimator
+from onefit.plan.text import MIN_ANNOUNCED_SECONDS
 from onefit.predict import heldout_predict
 from onefit.search.preprocess import is_wrapped, metadata_of_fit
 from onefit.uncertainty.row_loss import RowLoss, pointwise_of
 
 __all__ = ["NestedCV", "nested_cv"]
-
-#: a run that is expected to take longer is announced on stderr
-MIN_ANNOUNCED_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -141,8 +139,8 @@ def nested_cv(
     n_jobs : int, default=None
         Training parts side by side, those of all repetitions.
     verbose : int, default=0
-        1 prints a line when a training part is done. A run that is expected to take more than half
-        a minute is announced on stderr after the first part in any case.
+        1 prints a line when a training part is done. A run that is expected to take long is
+        announced on stderr after the first part in any case.
     **fit_params
         ``sample_weight`` for the fits (losses count rows alike), and ``groups``, which stay on one
         side of every split; a search gets those of its part too, for a ``cv`` with groups.
