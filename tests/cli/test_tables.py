@@ -230,6 +230,10 @@ def test_targets_with_gap_codes(onefit, tmp_path):
     model = tmp_path / "m.skops"
     onefit("select", path, "--target", "t", *LINEAR, "--model", model)
     assert "scored on the 48 rows that have the target" in onefit("predict", model, path).stderr
+    path.write_text("t,x\na,1\nb,2\n")
+    done = onefit("predict", model, path)
+    assert done.exit_code == 0, done.stderr
+    assert "not scored: the target 't' does not hold numbers" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Grids that grow: where the best candidate lies at the end of a list, further values are tried.
 
 A winner at the smallest or the largest gamma or lam of its list says that the list ends too early
-(:attr:`onefit.report.facts.Facts.edge_sides`). The part of the grid that holds it gets further
+(``Facts.edge_sides`` of :mod:`onefit.report`). The part of the grid that holds it gets further
 values on that side, evenly in the logarithm with the spacing that the list has there, and the
 search is run again. Its journal has the finished kernels and lams, so that only the new values cost
 anything. This ends when the winner lies inside, where the score tends to a limit, after

@@ -197,21 +197,24 @@ class Predictions:
         if not self._truth:
             return 0, {}
         truth, predicted = (np.concatenate(one) for one in zip(*self._truth, strict=True))
-        column = WrittenColumn(pd.Series(truth), f"the target {shown(self.model.target)}", [], True)
+        what = f"the target {shown(self.model.target)}"
+        column = WrittenColumn(pd.Series(truth), what, [], is_target=True)
+        if column.rows.size == 0:
+            return 0, {}
         if is_classifier(self.model.estimator):
-            there, values, scores_of = column.rows, column.labels, _scores_of_labels
+            known, scores = column.rows, _scores_of_labels
+            values = column.labels
         else:
             try:
                 how, values = column.learn()
+                why = "" if how["kind"] == "number" else f"{what} does not hold numbers"
             except DataError as error:
-                how, values = {"kind": str(error)}, column.labels
-            if how["kind"] != "number" and column.rows.size:
-                warnings.warn(f"predictions are not scored: {how['kind']}", stacklevel=2)
+                why = str(error)
+            if why:
+                warnings.warn(f"predictions are not scored: {why}", stacklevel=2)
                 return 0, {}
-            there, scores_of = np.flatnonzero(values == values), _scores_of_numbers
-        if there.size == 0:
-            return 0, {}
-        return there.size, scores_of(values[there], predicted[there])
+            known, scores = np.flatnonzero(values == values), _scores_of_numbers
+        return known.size, scores(values[known], predicted[known])
 
 
 def _scores_of_numbers(truth: Array, predicted: Array) -> dict[str, float]:
