@@ -42,7 +42,7 @@ CALL, LOSS = 1.0, 40.0
 deciders = {
     "plain": search,
     "balanced accuracy": search.tune_threshold("balanced_accuracy"),
-    "expected cost": search.minimise_cost({(0, 1): CALL, (1, 0): LOSS, (1, 1): CALL}),
+    "expected cost": search.minimise_cost({0: {1: CALL}, 1: {0: LOSS, 1: CALL}}),
 }
 for name, model in deciders.items():
     called = model.predict(X_new) == 1

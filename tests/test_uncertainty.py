@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import ClassVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit import AutoKernelRegressor, KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.folds import Folds
 from onefit.losses import EpsilonQuadratic, Expectile, Huber, Quantile
 from onefit.uncertainty import nested_cv, predict_interval
@@ -368,6 +369,41 @@ def test_nested_cv_in_processes():
     one = nested_cv(KernelRegressor(gamma=0.5), X, y, cv=3, n_repeats=1)
     two = nested_cv(KernelRegressor(gamma=0.5), X, y, cv=3, n_repeats=1, n_jobs=2)
     assert one.interval == two.interval
+
+
+def test_nested_cv_says_what_it_does(capsys, monkeypatch):
+    search = KernelSearchCV(KernelRegressor(), {"lam": [1e-3]}, cv=3)
+    found = nested_cv(search, X, y, cv=3, n_repeats=2, verbose=1)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(" about")[0] for line in lines[:2]] == [
+        "[1/12] repetition 1, without fold 0,",
+        "[2/12] repetition 1, without fold 1,",
+    ]
+    assert len(lines) == 12
+    monkeypatch.setattr("onefit.progress.MIN_ANNOUNCED_SECONDS", 0.0)
+    assert nested_cv(search, X, y, cv=3, n_repeats=2).interval == found.interval
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "12 parts are expected to take" in said.err
+
+
+def test_nested_cv_of_an_automatic_choice():
+    """Short names of scorers, and groups for the choice within a part."""
+    groups = np.arange(41) % 20
+    seen = []
+
+    class Seeing(AutoKernelRegressor):
+        def fit(self, X, y, groups=None, sample_weight=None):
+            seen.append(groups)
+            return super().fit(X, y, groups, sample_weight)
+
+    auto = Seeing(kernels="rbf", scoring="mae", stack=False).fit(X, y)
+    seen.clear()
+    with warnings.catch_warnings(action="ignore"):
+        found = nested_cv(auto, X, y, cv=3, n_repeats=1, groups=groups)
+    assert found.loss == "absolute"
+    assert len(seen) == 6
+    assert all(one is not None for one in seen)
 
 
 class Watched(KernelRegressor):

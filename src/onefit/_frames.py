@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from onefit._validation import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,8 +18,8 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 __all__ = [
-    "LINE", "MAX_QUOTED", "all_match", "as_frame", "columns_of", "filled", "is_frame", "listed",
-    "may_hold_text", "place_of", "shortened", "shown",
+    "LINE", "MAX_QUOTED", "all_match", "as_frame", "check_names", "columns_of", "filled",
+    "is_frame", "listed", "may_hold_text", "place_of", "shortened", "shown",
 ]  # fmt: skip
 
 #: largest number of characters of a value in a message
@@ -97,6 +100,13 @@ def as_frame(X: Any) -> pd.DataFrame:
     )
     found: pd.DataFrame = frame.to_pandas()
     return found
+
+
+def check_names(names: Any, what: str) -> None:
+    """Refuse columns of the same name."""
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise DataError(f"{what} has several columns named {shown(twice)}; give each its own name")
 
 
 def filled(column: pd.Series) -> Array:

@@ -15,7 +15,6 @@ import re
 import warnings
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,6 +27,7 @@ from onefit._frames import (
     LINE,
     all_match,
     as_frame,
+    check_names,
     columns_of,
     filled,
     listed,
@@ -38,6 +38,7 @@ from onefit._frames import (
 )
 from onefit._validation import DataError, suggest
 from onefit.plan.memory import available_memory
+from onefit.written import DECIMAL_COMMAS, is_gap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,19 +125,22 @@ def _check_room(path: Path, holds: str, needed: float, room: float) -> None:
         )
 
 
-def _check_names(names: Any, path: Path) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise DataError(
-            f"{path.name} has several columns named {shown(str(twice[0]))}; give each its own name"
-        )
-
-
 def _with_decimal_commas(frame: pd.DataFrame) -> pd.DataFrame:
-    """Numbers written as 1,5 as numbers, where the comma does not separate columns."""
+    """Numbers written as 1,5 as numbers, where the comma does not separate columns.
+
+    Their columns are listed in ``frame.attrs[DECIMAL_COMMAS]``: a model may know them as columns of
+    text with decimal commas.
+    """
+    found = []
     for name in frame.columns[columns_of(frame, may_hold_text)]:
-        if all_match(DECIMAL_COMMA, filled(frame[name])):
-            frame[name] = frame[name].str.replace(",", ".").astype(float)
+        cells = filled(frame[name])
+        gaps = np.array([isinstance(one, str) and is_gap(one) for one in cells], dtype=bool)
+        if not all_match(DECIMAL_COMMA, cells[~gaps]):
+            continue
+        texts = frame[name].str.replace(",", ".")
+        frame[name] = texts if gaps.any() else texts.astype(float)
+        found.append(name)
+    frame.attrs[DECIMAL_COMMAS] = found
     return frame
 
 
@@ -277,7 +281,8 @@ def _read_csv(path: Path, delimiter: str, encoding: str) -> pd.DataFrame:
     except pd.errors.ParserWarning as error:
         raise DataError(
             f"the rows of {path.name} hold more values than its header has names"
-            f"{_too_long(path, delimiter, encoding)}; name every column"
+            f"{_too_long(path, delimiter, encoding)}; name every column in the first line, and "
+            "remove a title or comments above it"
         ) from error
     except (pd.errors.ParserError, csv.Error, ValueError, *BROKEN) as error:
         reason = str(error).strip().removeprefix("Error tokenizing data. C error: ")
@@ -289,7 +294,7 @@ def _read_csv(path: Path, delimiter: str, encoding: str) -> pd.DataFrame:
         elif "line" in reason:
             hint = "; correct that line (a value that holds the delimiter needs quotes)"
         raise DataError(f"{path.name} cannot be read as CSV: {shortened(reason)}{hint}") from error
-    _check_names([name.strip() for name in names if name], path)
+    check_names([name.strip() for name in names if name], path.name)
     # a copy has the columns of a kind in one array, which is faster by far if they are many
     joined: pd.DataFrame = frame.copy()
     joined.columns = frame.columns.str.strip()
@@ -390,7 +395,7 @@ def _read_excel(path: Path, check_rows: CheckRows) -> pd.DataFrame:
     frame.columns = pd.Index([str(name).strip() for name in names])
     if check_rows is not None:
         check_rows(len(frame))
-    _check_names(frame.columns, path)
+    check_names(frame.columns, path.name)
     if others:
         warnings.warn(
             f"the first sheet of {path.name}, {shown(sheet)}, was read; not read: {listed(others)}",
@@ -416,7 +421,7 @@ def _read_parquet(path: Path, check_rows: CheckRows) -> pd.DataFrame:
         raise DataError(f"{path.name} cannot be read as Parquet: {reason}") from error
     frame = as_frame(table).reset_index(drop=True)
     frame.columns = frame.columns.map(str)
-    _check_names(frame.columns, path)
+    check_names(frame.columns, path.name)
     return frame
 
 

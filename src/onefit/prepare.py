@@ -55,6 +55,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
       dates cover one and differ in it (:class:`DateEncoder`).
     - Text of at most 50 different values: one-hot encoded; a missing text is a category.
     - Other text: columns of the letters that texts share (:class:`TextEncoder`).
+    - A column without any value is left out.
     - Sparse matrices: columns are divided by their largest absolute value and stay sparse.
 
     Parameters
@@ -207,7 +208,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         # by place: scikit-learn takes time quadratic in the columns to find them by name
         kinds = rows.dtypes if hasattr(rows, "dtypes") else [rows.dtype] * rows.shape[1]
         floats = np.array([kind.kind == "f" for kind in kinds], dtype=bool)
-        texts = np.flatnonzero(~floats)
+        filled = ~np.asarray(rows.isna().all() if hasattr(rows, "isna") else np.isnan(rows).all(0))
+        floats, texts = np.flatnonzero(floats & filled), np.flatnonzero(~floats & filled)
         long = [place for place in texts.tolist() if rows.iloc[:, place].nunique() > MAX_CATEGORIES]
         how = {} if self.reader_ is None else self.reader_.how_
         names = [] if self.reader_ is None else self.reader_.columns_
@@ -215,12 +217,10 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         fill = ("fill", SimpleImputer(strategy="median"))
         number = Pipeline([fill, ("scale", StandardScaler())] if self.scale else [fill])
         spread = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-        missing = SimpleImputer(
-            strategy="constant", fill_value=MISSING_TEXT, keep_empty_features=True
-        )
+        missing = SimpleImputer(strategy="constant", fill_value=MISSING_TEXT)
         text = Pipeline([("fill", missing), ("spread", spread)])
         parts = [
-            ("numbers", number, np.flatnonzero(floats)),
+            ("numbers", number, floats),
             ("dates", DateEncoder(), np.array(dates, dtype=np.intp)),
             ("texts", text, np.setdiff1d(texts, long)),
             *((f"long {i}", TextEncoder(), np.array([place])) for i, place in enumerate(long)),

@@ -5,6 +5,7 @@ Searches have callbacks (:mod:`onefit.callbacks`); these need an estimator.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import perf_counter
 from typing import Any, TypeVar
@@ -13,7 +14,10 @@ from sklearn.utils.parallel import Parallel
 
 from onefit._format import duration
 
-__all__ = ["counted", "in_parallel"]
+__all__ = ["MIN_ANNOUNCED_SECONDS", "counted", "in_parallel"]
+
+#: seconds from which an estimate is printed without being asked for
+MIN_ANNOUNCED_SECONDS = 60.0
 
 _Part = TypeVar("_Part")
 
@@ -23,13 +27,19 @@ def counted(
 ) -> Iterator[_Part]:
     """Yield every part, and print its number and name when the caller is done with it.
 
-    The time that is left is that of the parts so far, times the share of parts to come.
+    The time that is left is that of the parts so far, times the share of parts to come. If it is
+    long after the first part, it is printed to stderr without ``verbose``, too.
     """
     start = perf_counter()
     for done, part in enumerate(parts, start=1):
         yield part
+        left = (perf_counter() - start) * (len(parts) - done) / done
+        if verbose <= 0 and done == 1 and left > MIN_ANNOUNCED_SECONDS:
+            print(
+                f"{len(parts)} parts are expected to take {duration(left)}; verbose=1 prints each",
+                file=sys.stderr, flush=True,
+            )  # fmt: skip
         if verbose > 0:
-            left = (perf_counter() - start) * (len(parts) - done) / done
             more = f", about {duration(left)} left" if done < len(parts) else ""
             print(f"[{done}/{len(parts)}] {name(part)}{more}", flush=True)
 

@@ -50,6 +50,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from onefit._format import count
 from onefit._types import Array
 from onefit._validation import check_choice, check_weights
 from onefit.estimators.stacked import StackedClassifier, StackedRegressor
@@ -99,7 +100,7 @@ class Stack:
     def describe(self, kernels: int) -> str:
         """The stack in a few words."""
         members = sum(int(np.count_nonzero(one)) for one in self.weights)
-        return f"average of {members} candidates with {kernels} kernels"
+        return f"average of {count(members, 'candidate')} with {count(kernels, 'kernel')}"
 
 
 def stack(

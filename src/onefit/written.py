@@ -1,10 +1,10 @@
-"""Columns as people write them: 152,000.00, 1.234,5, $151,000, 12 %, 5.3.2021, 26-May-1994.
+"""Columns as people write them: 152,000.00, 1.234,5, 152 000, $151,000, (12.50), 12 %, 26-May-1994.
 
 Functions of texts; :class:`onefit.tables.WrittenNumbers` applies them to the columns of a table.
 
 - **Numbers.** All values of a column have the same unit and the same use of comma and point: 1,500
   beside 1,250.75 is one thousand five hundred, beside 1,5 it is one and a half. If the column does
-  not decide it, the comma separates thousands, and a note says so.
+  not decide it, the comma separates thousands, and a note says so. Brackets are a minus sign.
 - **Dates** become days since 1970. If they end in the year, day or month may come first: a number
   above 12 in one of the two places decides it for the whole column, and so does a point between the
   numbers, which always means day first. Otherwise the column is refused without ``dayfirst``.
@@ -15,6 +15,7 @@ Functions of texts; :class:`onefit.tables.WrittenNumbers` applies them to the co
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,9 +27,9 @@ from onefit._validation import DataError
 Array = NDArray[Any]
 
 __all__ = [
-    "DATE", "DATES", "MAX_LABELS", "Read", "cells_at", "check_sizes", "date_order", "days",
-    "holds_numbers", "is_gap", "odd_cells", "read_as", "read_numbers", "refuse_nested",
-    "units",
+    "DATE", "DATES", "DECIMAL_COMMAS", "MAX_LABELS", "UNREAD_DATES", "Read", "cells_at",
+    "check_sizes", "date_order", "days", "holds_numbers", "is_gap", "odd_cells", "read_as",
+    "read_numbers", "units",
 ]  # fmt: skip
 
 #: written for a missing number or date, in lower case
@@ -39,8 +40,10 @@ GAP_CODES = frozenset({
     "no data", "empty", "(empty)", "#value!", "#div/0!", "#ref!", "#name?", "#num!", "#null!",
 })  # fmt: skip
 WRITTEN_NUMBER = re.compile(
-    r"([$€£¥]?)\s*([+-]?)\s*([$€£¥]?)\s*([\d.,]*\d)\s*([A-Za-zµ°%€£¥/²³]{0,8})"
+    r"([$€£¥]|[A-Z]{3}(?= ))?\s*([+\-\u2212]?)\s*([$€£¥]?)\s*([\d.,]*\d)\s*([A-Za-zµ°%€£¥/²³]{0,8})"
 )
+#: a blank or an apostrophe between groups of three digits
+GROUPED = re.compile(r"(?<!\d)[1-9]\d{0,2}([ '\u2019\u00a0\u2009\u202f]\d{3})+(?!\d)")
 #: digits with a decimal point, and with a decimal comma
 POINT = re.compile(r"\d*\.?\d+|\d{1,3}(,\d{3})+(\.\d+)?")
 COMMA = re.compile(r"\d+(,\d+)?|\d{1,3}(\.\d{3})+(,\d+)?")
@@ -51,6 +54,8 @@ MAX_SIZE, MIN_SIZE = 1e150, 1e-150
 MAX_ODD_SHARE = 0.1
 #: different values up to which numbers may be labels
 MAX_LABELS = 20
+#: attribute of a data frame from a file: columns in which decimal commas were replaced by points
+DECIMAL_COMMAS = "decimal_commas"
 #: cells that a message names
 MAX_NAMED_CELLS = 5
 
@@ -65,6 +70,7 @@ ORDERED = tuple(
     re.compile(pattern + CLOCK, re.I)
     for pattern in (
         r"(?P<year>\d{4})(?P<mark>[-/])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})",
+        r"(?P<year>\d{4})-(?P<month>\d{2})(?P<day>)(?! |T)",
         rf"(?P<day>\d{{1,2}})[-/ .]{{0,2}}(?P<month>{MONTH})[-/ ,]{{1,2}}(?P<year>\d{{4}})",
         rf"(?P<month>{MONTH}) ?(?P<day>\d{{1,2}}),? (?P<year>\d{{4}})",
         rf"(?P<year>\d{{4}})[-/ ](?P<month>{MONTH})[-/ ](?P<day>\d{{1,2}})",
@@ -77,6 +83,10 @@ DATE = re.compile(
     re.I,
 )
 DATES = "holds dates or times; turn it into numbers (days since a date, say)"
+UNREAD_DATES = (
+    "holds dates or times in a form that is not read; write dates as 2021-03-05, times as numbers "
+    "(hours, say)"
+)
 
 
 # --------------------------------------------------------------------------- numbers
@@ -101,11 +111,15 @@ def is_gap(text: str) -> bool:
 
 def _parts(text: str) -> tuple[float, str, str] | None:
     """Sign, digits with their commas and points, and unit; None for anything else."""
-    found = WRITTEN_NUMBER.fullmatch(text.strip())
+    text = text.strip()
+    if text[:1] == "(" and text[-1:] == ")":  # as accountants write losses
+        text = f"-{text[1:-1]}"
+    text = GROUPED.sub(lambda found: re.sub(r"\D", "", found[0]), text)
+    found = WRITTEN_NUMBER.fullmatch(text)
     if found is None:
         return None
     before, sign, after, digits, unit = found.groups()
-    return -1.0 if sign == "-" else 1.0, digits, (before or after) + unit
+    return -1.0 if sign in ("-", "\u2212") else 1.0, digits, (before or after or "") + unit
 
 
 def _value(digits: str, comma: bool) -> float:
@@ -124,7 +138,9 @@ def read_numbers(texts: Array) -> Read | None:
         if comma and not all(map(COMMA.fullmatch, digits)):
             return None
     numbers = np.array([sign * _value(one, bool(comma)) for sign, one, _ in known])
-    return Read(numbers, f"{str(texts[0]).strip()!r} as {numbers[0]:.15g}", comma, known[0][2])
+    telling = next((i for i, one in enumerate(texts) if not PLAIN.fullmatch(str(one))), 0)
+    how = f"{str(texts[telling]).strip()!r} as {numbers[telling]:.15g}"
+    return Read(numbers, how, comma, known[0][2])
 
 
 def read_as(text: str, comma: bool, unit: str) -> float | None:
@@ -214,7 +230,7 @@ def _iso(text: str, dayfirst: bool | None) -> str | None:
     # pandas would read 2021-13-05 as a date with the month last
     if not month or int(month) > len(MONTHS):
         return None
-    return f"{year}-{month:0>2}-{day:0>2}{match['time'] or ''}"
+    return f"{year}-{month:0>2}-{day or 1:0>2}{match['time'] or ''}"
 
 
 # --------------------------------------------------------------------------- cells
@@ -236,11 +252,11 @@ def cells_at(texts: Array, index: Any, places: Array) -> str:
     return first if more <= 0 else f"{first} and {more} more"
 
 
-def check_sizes(
-    numbers: Array, names: Any, index: Any, kind: str = "column",
-    remedy: str = "correct it, or leave it empty",
-) -> None:  # fmt: skip
-    """Refuse columns with numbers that are infinite, or whose squares would be."""
+def check_sizes(numbers: Array, what: Callable[[int], str], index: Any) -> None:
+    """Refuse columns with numbers that are infinite, or whose squares would be.
+
+    ``what`` names a column by its place.
+    """
     # the largest of each column without a matrix of sizes
     high, low = np.fmax.reduce(numbers, 0, initial=0.0), np.fmin.reduce(numbers, 0, initial=0.0)
     sizes = np.maximum(high, -low)
@@ -248,22 +264,14 @@ def check_sizes(
     if wrong.size == 0:
         return
     place = int(wrong[0])
-    what = f"{kind} {shown(names[place])}"
     if sizes[place] < MIN_SIZE:
-        raise DataError(f"{what} is too small everywhere; change its unit")
+        raise DataError(f"{what(place)} is too small everywhere; change its unit")
     found = np.abs(numbers[:, place])
     infinite = bool(np.isinf(found).any())
     row = int(np.flatnonzero(np.isinf(found) if infinite else found > MAX_SIZE)[0])
-    word, hint = ("infinite", remedy) if infinite else ("too large", "change its unit")
-    raise DataError(f"{what} is {word} in {place_of(index, row)}; {hint}")
-
-
-def refuse_nested(values: Array, what: str, remedy: str = "") -> None:
-    """Refuse a column of lists and the like."""
-    if values.size and isinstance(values[0], (list, tuple, dict, np.ndarray)):
-        raise DataError(
-            f"{what} is nested; spread it over plain columns, one number or text each{remedy}"
-        )
+    word, hint = ("infinite", "correct it, or leave it empty") if infinite else (
+        "too large", "change its unit")  # fmt: skip
+    raise DataError(f"{what(place)} is {word} in {place_of(index, row)}; {hint}")
 
 
 def odd_cells(texts: Array) -> Array:

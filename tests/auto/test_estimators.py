@@ -223,3 +223,10 @@ def test_names_of_rows_are_noted():
 def test_parameters_for_classes_are_refused_for_a_regression():
     with pytest.raises(ValueError, match="calibrate is for classes, and this is a regression"):
         select(TABLE, Y, calibrate="sigmoid")
+
+
+def test_unfamiliar_rows_without_preparation():
+    X = np.column_stack([np.nan_to_num(SIZE), FLAG]).astype(float)
+    found = AutoKernelRegressor(prepare="passthrough", kernels="rbf", cv=3).fit(X, Y)
+    novelty = found.unfamiliar(np.vstack([X[:1], 50 + X[:1]])).novelty
+    assert novelty[0] <= 1 < novelty[1]

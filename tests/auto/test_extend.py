@@ -7,6 +7,8 @@ import pytest
 
 from onefit import KernelRegressor, KernelSearchCV
 from onefit.auto.extend import fit_growing
+from onefit.report.facts import Facts
+from onefit.report.words import rivals
 
 random = np.random.default_rng(0)
 X = random.normal(size=(50, 2))
@@ -68,9 +70,9 @@ def test_growth_ends_inside_and_equals_a_search_of_the_whole_grid():
 
 def test_an_end_that_is_left_is_told():
     search = KernelSearchCV(KernelRegressor(), {"gamma": [3.0, 6.0], "lam": [1.0, 3.0]}, cv=5)
-    told = fit_growing(search, X, noisy, {}, may_grow=lambda: False)
-    assert len(told) == 2
-    assert "the best gamma (3) is the smallest that was tried" in told[0]
+    assert fit_growing(search, X, noisy, {}, may_grow=lambda: False) == []
+    assert Facts(search).edge_sides == {"gamma": "smallest", "lam": "smallest"}
+    assert "gamma is the smallest tried and lam is the smallest" in rivals(Facts(search))
 
 
 def test_growth_keeps_what_a_journal_holds(tmp_path):

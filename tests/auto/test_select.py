@@ -11,6 +11,7 @@ from command_line import onefit
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import LeaveOneGroupOut
 
 from onefit import (
@@ -130,6 +131,15 @@ def test_outliers_bring_hubers_loss(robust):
     assert np.abs(search.predict(X) - curve).mean() < 0.3
     squared = KernelRegressor().fit(X, SPOILT)
     assert np.abs(squared.predict(X) - curve).mean() > 1.0
+
+
+def test_gross_outliers_do_not_set_the_scale_of_the_loss():
+    """They draw all predictions of the squared loss, whose residuals are then too large a scale."""
+    gross = np.where(np.arange(n) % 20 == 7, 1e4, y)
+    found = select(X, gross, kernels="rbf", cv=3, stack=False)
+    assert found.best_params_["loss"] == "huber"
+    rest = np.abs(found.heldout_.predictions - y)[gross < 1e3]
+    assert np.median(rest) < 0.5 * np.abs(y - np.median(y)).mean()
 
 
 def test_outliers_are_answered_near_the_bandwidth_of_the_squared_loss(robust):
@@ -291,14 +301,51 @@ def test_the_result_reads_and_predicts():
     assert len(few.cv_results_["params"]) == 2
 
 
+def test_amounts_that_are_written_as_text():
+    written = pd.Series([f"${1000 * one:,.2f}" for one in y - y.min()], name="price")
+    with pytest.warns(UserWarning, match="the target 'price' is read as numbers"):
+        found = select(X, written, kernels="linear")
+    expected = select(X, np.round(1000 * (y - y.min()), 2), kernels="linear")
+    assert found.best_score_ == pytest.approx(expected.best_score_, rel=1e-12)
+    again = AutoKernelRegressor(kernels="linear").fit(X, written.to_numpy())
+    assert again.best_score_ == found.best_score_
+    assert found.score(X, written) == expected.score(X, np.round(1000 * (y - y.min()), 2))
+    with pytest.warns(UserWarning, match="the target 'price' is read as numbers"):
+        assert select(X, written.to_frame(), kernels="linear").best_score_ == found.best_score_
+
+
+@pytest.mark.parametrize(
+    ("target", "scoring", "metric"),
+    [(y, "mae", lambda a, b: -np.abs(a - b).mean()), (labels, "balanced_accuracy", None)],
+)
+def test_the_score_of_new_rows_is_that_of_the_choice(target, scoring, metric):
+    found = select(X, target, kernels="linear", cv=3, scoring=scoring)
+    metric = metric or balanced_accuracy_score
+    assert found.score(X, target) == pytest.approx(metric(target, found.predict(X)))
+
+
+def test_unknown_parameters_are_named():
+    with pytest.raises(
+        TypeError, match=r"'kernel' is not a parameter of \w+; did you mean 'kernels'"
+    ):
+        select(X, y, kernel="rbf")
+
+
+def test_codes_of_classes_that_are_written_as_text_stay_text():
+    codes = np.where(labels == "yes", "1", "0")
+    assert select(X, codes, kernels="linear").classes_.tolist() == ["0", "1"]
+
+
 @pytest.mark.parametrize(
     ("rows", "target", "options", "words"),
     [
-        (X, np.ones(n), {}, "y is .*1.0.* in every row"),
+        (X, "price", {}, "pass the column itself"),
+        (pd.DataFrame(X, columns=["a", "a"]), y, {}, "X has several columns named 'a'"),
+        (X, np.ones(n), {}, "y has the value 1.0 only"),
         (X, y[:-1], {}, "X has 60 rows and y has 59"),
         (X, np.where(np.arange(n) == 7, np.nan, y), {}, "y holds nan in row 7"),
         (X, np.array(["a"] * 59 + ["b"]), {}, "class 'b' .* has one row only"),
-        (X, np.where(labels == "yes", labels, None), {}, "y holds None in row"),
+        (X, np.where(np.arange(n) == 7, None, labels), {}, "y holds None in row 7"),
         (X, pd.date_range("2020-01-01", periods=n), {}, "dates or times"),
         (X, y, {"groups": np.arange(5)}, r"groups has shape \(5,\), expected \(60,\)"),
         (X, y, {"groups": [None, *range(n - 1)]}, "rows without a group"),

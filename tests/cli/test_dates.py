@@ -59,6 +59,11 @@ def test_what_is_no_date_is_refused(texts):
         read(texts)
 
 
+def test_months_are_their_first_days():
+    assert read(["2019-03", "2020-12"]).tolist() == [17956.0, 18597.0]
+    assert read(["2019-20", "2020-21"]) is None  # seasons
+
+
 def test_an_empty_column_holds_no_dates():
     assert read([]) is None
 

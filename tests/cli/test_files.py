@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import sys
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -136,3 +138,27 @@ def test_excel_without_openpyxl(onefit, table, tmp_path, monkeypatch):
     done = onefit("select", path, "--target", "price")
     assert done.exit_code == 3
     assert "pip install 'onefit[tables]'" in done.stderr
+
+
+def test_decimal_commas_of_new_rows_may_look_otherwise(onefit, tmp_path):
+    """With thousands, gap codes or neither: 1,250 between semicolons is one and a quarter."""
+    model, data, new = tmp_path / "m.skops", tmp_path / "data.csv", tmp_path / "new.csv"
+    x = np.random.default_rng(0).uniform(1, 3000, 60).round(3)
+
+    def german(one):
+        return f"{one:,.3f}".translate(str.maketrans(",.", ".,"))
+
+    rows = [f"{german(one)};{'k.A.' if i == 5 else german(one / 3000)}" for i, one in enumerate(x)]
+    lines = [f"{row};{german(2.0 * one)}" for row, one in zip(rows, x, strict=True)]
+    data.write_text("\n".join(["x;z;t", *lines]))
+    select = ("select", data, "--target", "t", "--kernels", "linear", "--cv", 3, "--model", model)
+    done = onefit(*select)
+    assert done.exit_code == 0, done.stderr
+    new.write_text("x;z\n1,250;0,250\n800,000;\n")
+    done = onefit("predict", model, new, "--level", 0)
+    assert done.exit_code == 0, done.stderr
+    found = pd.read_csv(io.StringIO(done.stdout))["prediction"]
+    assert found.to_numpy() == pytest.approx([2.5, 1600.0], abs=60)
+    new.write_text("x;z\n1.250,000;k.A.\n2.000,000;0,667\n")
+    found = pd.read_csv(io.StringIO(onefit("predict", model, new, "--level", 0).stdout))
+    assert found["prediction"].to_numpy() == pytest.approx([2500.0, 4000.0], abs=300)

@@ -46,14 +46,14 @@ def told(onefit, tmp_path):
 
 def test_every_note_of_stderr_is_in_the_json_and_in_the_report(told):
     notes, document, page = told
-    for word in ("Windows-1252", "spans several lines", "left out, because they have no value",
+    for word in ("Windows-1252", "spans several lines", "left out, because it has no value",
                  "the target 'price' is read as numbers", "read as missing", "holds dates",
                  "is a copy of an earlier row"):  # fmt: skip
         assert any(word in one for one in notes), word
     verdict = document["best"]["warning"]
     assert "the baseline" in verdict
-    assert notes == [*document["notes"], verdict]
-    assert not [one for one in notes if one[1:] not in page]
+    assert notes == document["notes"]
+    assert not [one for one in (*notes, verdict) if one[1:] not in page]
 
 
 def test_the_table_has_the_same_notes(onefit, tmp_path):

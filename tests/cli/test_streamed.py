@@ -13,7 +13,7 @@ import pytest
 from rows_everywhere import damage
 
 from onefit import select
-from onefit.cli.errors import INTERRUPTED, OTHER_JOURNAL
+from onefit.cli.errors import BAD_DATA, INTERRUPTED, OTHER_JOURNAL
 from onefit.rows import HashKFold
 from onefit.rows.sample import row_hash
 
@@ -233,3 +233,21 @@ def test_what_cannot_be_is_said(
     result = onefit("select", folder, "--target", "price", *arguments)
     assert result.exit_code == code, result.stderr
     assert words in result.stderr
+
+
+def test_targets_of_text_are_those_of_the_sample(onefit, tmp_path):
+    """Blanks around labels do not count; numbers as text are refused, since rows are not read."""
+    x = np.random.default_rng(0).normal(size=300)
+    path = tmp_path / "rows.parquet"
+    options = ("--approximation", "nystrom", "--cv", 3, "--kernels", "linear", "--format", "json")
+    kind = np.where(x > 0, np.where(np.arange(300) % 2, "yes ", "yes"), "no")
+    pd.DataFrame({"x": x, "kind": kind}).to_parquet(path)
+    done = onefit("select", path, "--target", "kind", *options, "--model", tmp_path / "m.skops")
+    assert done.exit_code == 0, done.stderr
+    assert set(json.loads(done.stdout)["best"]["shares"]) == {"yes", "no"}
+    done = onefit("predict", tmp_path / "m.skops", path, "--level", 0)
+    assert "further from the training rows" not in done.stderr, "one landmark has no reach"
+    pd.DataFrame({"x": x, "price": [f"${one:,.2f}" for one in 1e4 + x]}).to_parquet(path)
+    done = onefit("select", path, "--target", "price", *options)
+    assert done.exit_code == BAD_DATA
+    assert "the target 'price' holds numbers as text" in done.stderr

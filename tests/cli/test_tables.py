@@ -107,9 +107,21 @@ def test_cells_that_cannot_be_read_are_named(column, value, words):
         pipeline.predict(frame)
 
 
-def test_a_column_without_any_value_is_one_category():
-    table = pd.DataFrame({"a": np.arange(12.0), "b": [None] * 12})
-    assert TablePreparer().fit(table).transform(table.assign(b="new"))[:, 1].tolist() == [0.0] * 12
+@pytest.mark.parametrize("empty", [None, np.nan, "", " "])
+def test_a_column_without_any_value_is_left_out(empty):
+    table = pd.DataFrame({"a": np.arange(12.0), "b": [empty] * 12})
+    preparer = TablePreparer().fit(table)
+    assert preparer.get_feature_names_out().tolist() == ["a"]
+    new = table.assign(b=7.0 if empty is np.nan else "new")
+    np.testing.assert_array_equal(preparer.transform(new), preparer.transform(table))
+    with pytest.warns(UserWarning, match="'b' holds no value in any row, and is not used"):
+        found = select(table, np.arange(12.0), kernels="linear", cv=3)
+    assert found.predict(new) == pytest.approx(np.arange(12.0), abs=0.5)
+
+
+def test_a_table_without_any_value_is_refused():
+    with pytest.raises(DataError, match="all rows have the same features"):
+        select(pd.DataFrame({"b": [np.nan] * 12}), np.arange(12.0))
 
 
 def test_new_numbers_without_the_unit_are_noted():
@@ -127,7 +139,7 @@ def test_gaps_among_truth_values_of_new_rows_are_gaps():
 
 def test_missing_columns_are_named():
     frame, y = raw_table()
-    with pytest.raises(DataError, match="X lacks the columns 'day', 'new'"):
+    with pytest.raises(DataError, match="the table lacks 'day', 'new'"):
         select(frame, y, kernels="linear").pipeline_.predict(frame.drop(columns=["day", "new"]))
 
 
@@ -139,6 +151,38 @@ def test_gap_codes_among_numbers_are_gaps(code, part):
     texts = pd.DataFrame({"x": np.where(gaps, code, x.astype(str))})
     found = WrittenNumbers().fit_transform(texts)["x"]
     np.testing.assert_array_equal(found, np.where(gaps, np.nan, x))
+
+
+def test_numbers_that_stand_for_missing_values_are_noted():
+    x = np.random.default_rng(0).normal(size=60)
+    table = pd.DataFrame({"x": x, "z": np.where(np.arange(60) % 9 == 1, -999, 10 * x)})
+    table["w"] = np.where(np.arange(60) == 3, 9999.0, x)  # once: an outlier
+    table["v"] = np.linspace(-999, 3000, 60).round(-1)
+    table.loc[:1, "v"] = -999.0  # near its other values
+    found = select(table, x, kernels="linear", cv=3)
+    notes = [one for one in found.notes_ if "missing value" in one]
+    assert len(notes) == 1
+    assert "column 'z' holds -999 in 7 rows, far from its other values" in notes[0]
+
+
+def test_blanks_around_texts_do_not_count():
+    table = pd.DataFrame({"x": ["red", "red ", " blue", "  "], "z": [" 1", "2 ", "3", "4"]})
+    reader = WrittenNumbers()
+    found = reader.fit_transform(table)
+    assert found["x"].tolist()[:3] == ["red", "red", "blue"]
+    assert found["x"].isna().tolist() == [False, False, False, True]
+    assert found["z"].tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert reader.transform(table.iloc[::-1])["x"].tolist()[1:] == ["blue", "red", "red"]
+
+
+def test_a_gap_code_among_the_classes_is_noted(onefit, tmp_path):
+    path = tmp_path / "data.csv"
+    lines = [f"{('yes ', 'no', 'n.a.')[i % 3]},{i * 7 % 31}" for i in range(60)]
+    path.write_text("\n".join(["t,x", *lines]))
+    done = onefit("select", path, "--target", "t", *LINEAR, "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    assert "the target 't' has the class 'n.a.'" in done.stderr
+    assert set(json.loads(done.stdout)["best"]["shares"]) == {"yes", "no", "n.a."}
 
 
 def test_gap_codes_do_not_change_the_choice(onefit, tmp_path):
@@ -183,6 +227,13 @@ def test_targets_with_gap_codes(onefit, tmp_path):
     assert done.exit_code == 0, done.stderr
     assert "12 of 60 rows are left out" in done.stderr
     assert "the first is line 5" in done.stderr
+    model = tmp_path / "m.skops"
+    onefit("select", path, "--target", "t", *LINEAR, "--model", model)
+    assert "scored on the 48 rows that have the target" in onefit("predict", model, path).stderr
+    path.write_text("t,x\na,1\nb,2\n")
+    done = onefit("predict", model, path)
+    assert done.exit_code == 0, done.stderr
+    assert "not scored: the target 't' does not hold numbers" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_too_few_rows_for_the_bound_are_counted(search):
         search.tune_threshold("neyman_pearson", max_rate=5)
 
 
-COSTS = {("yes", "no"): 10.0, ("no", "yes"): 1.0}
+COSTS = {"yes": {"no": 10.0}, "no": {"yes": 1.0}}
 
 
 def test_decisions_of_least_expected_cost(search):
@@ -191,14 +191,24 @@ def test_costs_of_three_classes_and_own_probabilities():
     ("costs", "words"),
     [
         (np.ones((2, 3)), r"shape \(2, 2\)"),
-        ({("yes", "perhaps"): 1.0}, "keys are pairs"),
-        ({"yes": 1.0}, "keys are pairs"),
+        ({"yes": {"perhaps": 1.0}}, "names the class 'perhaps'"),
+        ({"perhaps": {"yes": 1.0}}, "names the class 'perhaps'"),
+        ({"yes": 1.0}, "a dict for each true class"),
         ([[0.0, np.inf], [1.0, 0.0]], "finite"),
     ],
 )
 def test_costs_that_make_no_sense(costs, words):
     with pytest.raises(ValueError, match=words):
         cost_matrix(costs, np.array(["no", "yes"]))
+
+
+def test_a_decision_by_costs_can_be_saved(search):
+    skops = pytest.importorskip("skops.io")
+    found = search.minimise_cost(COSTS)
+    data = skops.dumps(found)
+    again = skops.loads(data, trusted=skops.get_untrusted_types(data=data))
+    np.testing.assert_array_equal(again.predict(X), found.predict(X))
+    assert clone(again).costs == COSTS
 
 
 def test_what_does_not_fit_is_refused(search):

@@ -165,10 +165,10 @@ def test_threshold_is_that_of_scikit_learn(classifiers):
 
 
 def test_costs(classifiers):
-    found = classifiers.minimise_cost({("yes", "no"): 5.0, ("no", "yes"): 1.0})
+    found = classifiers.minimise_cost({"yes": {"no": 5.0}, "no": {"yes": 1.0}})
     assert set(found.predict(NEW)) <= {"yes", "no"}
     with pytest.raises(ValueError, match="loss='squared' gives no probabilities"):
-        classifiers.minimise_cost({("yes", "no"): 5.0}, calibration=None)
+        classifiers.minimise_cost({"yes": {"no": 5.0}}, calibration=None)
 
 
 def test_nested_cross_validation_is_that_of_gridsearch():

@@ -17,9 +17,9 @@ from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from onefit._frames import as_frame, is_frame
+from onefit._frames import as_frame, check_names, is_frame
 from onefit.auto import rules
-from onefit.auto.familiar import RowNotes, Unfamiliar, training_rows
+from onefit.auto.familiar import RowNotes, Unfamiliar, read_and_encode, training_rows
 from onefit.auto.planning import plan_search
 from onefit.auto.run import Selection
 from onefit.callbacks import callbacks_of
@@ -111,10 +111,9 @@ class AutoKernel(BaseEstimator):
         return self.pipeline_  # a calibrated pipeline, which takes rows as they are given
 
     @property
-    def _steps(self) -> Any:
-        """The fitted steps, those within a calibrated pipeline too."""
-        done = self._planned
-        return (self.search_.best_estimator_ if done.in_folds else self.pipeline_).named_steps
+    def _fitted(self) -> Any:
+        """The fitted pipeline, that within a calibrated one too."""
+        return self.search_.best_estimator_ if self._planned.in_folds else self.pipeline_
 
     def _refuse_in_folds(self, what: str) -> None:
         if self._planned.in_folds:
@@ -151,6 +150,13 @@ class AutoKernel(BaseEstimator):
         -------
         self
         """
+        self._choose(X, y, groups, sample_weight)
+        if self.verdict_:
+            warnings.warn(self.verdict_, stacklevel=2)
+        return self
+
+    def _choose(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
+        """Fit without a warning of the verdict, which the command line prints with the result."""
         planned = self._plan(X, y, groups, sample_weight)
         planned.search.set_callbacks(*callbacks_of(self))
         try:
@@ -158,9 +164,6 @@ class AutoKernel(BaseEstimator):
         finally:
             planned.search.set_callbacks()
         self._keep(planned)
-        if self.verdict_:
-            warnings.warn(self.verdict_, stacklevel=2)
-        return self
 
     @property
     def verdict_(self) -> str:
@@ -220,6 +223,7 @@ class AutoKernel(BaseEstimator):
         """Data frames of pandas; arrays of numbers; sparse matrices by rows."""
         if is_frame(X):
             X = named_alike(as_frame(X))
+            check_names(X.columns, "X")
             validate_data(self, X, reset=reset, skip_check_array=True)
             if X.shape[0] == 0 or (reset and X.shape[0] < 2):
                 raise ValueError(f"X has {X.shape[0]} rows (samples), too few")
@@ -247,6 +251,7 @@ class AutoKernel(BaseEstimator):
         check_is_fitted(self, "pipeline_")
         scorer = get_scorer(self.scoring_) if isinstance(self.scoring_, str) else self.scoring_
         weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+        y = self._checked_y(y) if self._task == "regression" else y  # amounts may be text
         return float(scorer(self, X, y, **weight))
 
     def unfamiliar(self, X: Any) -> RowNotes:
@@ -255,10 +260,8 @@ class AutoKernel(BaseEstimator):
         See :mod:`onefit.uncertainty.novelty`.
         """
         check_is_fitted(self, "pipeline_")
-        found = Unfamiliar(self._steps["prepare"], self.training_rows_, self._steps.get("rows"))
-        rows = self._checked_X(X)
-        read = getattr(self._steps["prepare"], "read", None)
-        novelty, notes = found.add(rows if read is None else read(rows))
+        found = Unfamiliar(self._fitted.named_steps["prepare"], self.training_rows_)
+        novelty, notes = found.add(*read_and_encode(self._fitted, self._checked_X(X)))
         return RowNotes(novelty, notes, found.sentences)
 
     @property
@@ -266,7 +269,7 @@ class AutoKernel(BaseEstimator):
         """The training rows that new ones are compared with; None if the model holds none."""
         if not hasattr(self, "_training_rows"):
             folds, groups = getattr(self.search_, "folds_", None), self._planned.data.groups
-            self._training_rows = training_rows(self._steps["model"], folds, groups)
+            self._training_rows = training_rows(self._fitted[-1], folds, groups)
         return self._training_rows
 
     def relevance(self) -> Any:

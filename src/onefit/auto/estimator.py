@@ -13,11 +13,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from onefit._frames import shown
-from onefit._validation import DataError
+from onefit._validation import DataError, suggest
 from onefit.auto import rules
 from onefit.auto.base import AutoKernel
 from onefit.auto.planning import make_model
 from onefit.auto.run import Selection
+from onefit.tables import read_target
 from onefit.uncertainty import PredictionInterval, predict_interval
 
 Array = NDArray[Any]
@@ -140,6 +141,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
     """
 
     _task = "regression"
+    score = AutoKernel.score  # that of the mixin is always R²
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -155,7 +157,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         check_is_fitted(self, "pipeline_")
         data, rows = self._planned.data, self._checked_X(X)
         if not self._planned.in_folds:
-            rows = self._steps["prepare"].transform(rows)
+            rows = self._fitted[:1].transform(rows)
         return predict_interval(self.search_, data.X, data.y, rows, alpha=alpha, **data.params)
 
     def _may_be_robust(self, y: Array) -> bool:
@@ -168,10 +170,12 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
             try:
                 y = y.astype(np.float64)
             except ValueError:
-                raise DataError(
-                    f"y holds text (for example {shown(np.ravel(y)[0])}), which a regression "
-                    "cannot use; use task='classification'"
-                ) from None
+                text, y = y, read_target(y)
+        if y.dtype.kind in "OUS":
+            raise DataError(
+                f"the target holds text (for example {shown(np.ravel(text)[0])}), which a "
+                "regression cannot use; use task='classification'"
+            )
         if y.ndim not in (1, 2) or 0 in y.shape:
             raise ValueError(f"y must have shape (n,) or (n, q), got {y.shape}")
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
@@ -224,6 +228,7 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
     """
 
     _task = "classification"
+    score = AutoKernel.score  # that of the mixin is always the accuracy
 
     def __init__(
         self,
@@ -333,7 +338,8 @@ def select(
     >>> type(found).__name__, bool(found.best_score_ > 0.95)
     ('AutoKernelClassifier', True)
     """
-    auto, y = make_auto(y, task, **options)
+    found = read_target(y)
+    auto, y = make_auto(found if found.dtype.kind in "fiu" else y, task, **options)
     return auto.fit(X, y, groups=groups, sample_weight=sample_weight)
 
 
@@ -356,10 +362,13 @@ def make_auto(y: Any, task: str = "auto", **options: Any) -> tuple[Any, Array]:
     if y.ndim not in (1, 2) or 0 in y.shape:
         raise ValueError(f"y must have shape (n,) or (n, q), got {y.shape}")
     rules.check_values(y)
-    if np.unique(y).size == 1:
-        raise ValueError(f"y is {y.flat[0]!r} in every row; there is nothing to predict")
     task, reason = rules.choose_task(y, task)
     auto: Any
+    kind = AutoKernelRegressor if task == "regression" else AutoKernelClassifier
+    known = {*kind().get_params(deep=False), *OF_CLASSES}
+    for name in options:
+        if name not in known:
+            raise TypeError(f"{name!r} is not a parameter of {kind.__name__}{suggest(name, known)}")
     if task == "regression":
         for name, instead in OF_CLASSES.items():
             if options.pop(name, None) is not None:

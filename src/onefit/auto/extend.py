@@ -1,11 +1,10 @@
 """Grids that grow: where the best candidate lies at the end of a list, further values are tried.
 
-A winner at the smallest or the largest gamma or lam of its list says that the list ends too early.
-If it is better than the best candidate with another value by ``MIN_GAIN_IN_STANDARD_ERRORS`` of its
-score, the part of the grid that holds it gets further values on that side, evenly in the logarithm
-with the spacing that the list has there, and the search is run again. Its journal has the finished
-kernels and lams, so that only the new values cost anything. This ends when the winner lies inside,
-where the score tends to a limit (towards flat kernels and small lams it often does), after
+A winner at the smallest or the largest gamma or lam of its list says that the list ends too early
+(``Facts.edge_sides`` of :mod:`onefit.report`). The part of the grid that holds it gets further
+values on that side, evenly in the logarithm with the spacing that the list has there, and the
+search is run again. Its journal has the finished kernels and lams, so that only the new values cost
+anything. This ends when the winner lies inside, where the score tends to a limit, after
 ``MAX_ROUNDS`` rounds, or where arithmetic ends: with mean scaling K / n + lam I is factored,
 whose largest eigenvalue is at most the mean of K(x, x), so that a lam below eps times that mean is
 lost in rounding.
@@ -22,14 +21,13 @@ from sklearn.base import clone
 
 from onefit.kernels import resolve_kernel
 from onefit.linalg.arrays import to_host
+from onefit.report.facts import Facts
 from onefit.search.grid import parts
 
 __all__ = ["fit_growing"]
 
 #: rounds of growth, and values that a round adds to a list
 MAX_ROUNDS, NEW_VALUES = 4, {"gamma": 2, "lam": 3}
-#: standard errors by which a winner at an end must be better than without that end
-MIN_GAIN_IN_STANDARD_ERRORS = 0.1
 #: least and largest ratio of new neighbours
 MIN_RATIO, MAX_RATIO = 1.5, 10.0
 #: the smallest lam is this many units of rounding; the largest is this many times the diagonal
@@ -58,7 +56,7 @@ def fit_growing(
     Returns
     -------
     list of str
-        What grew, and where the winner still lies at an end.
+        What grew.
 
     Examples
     --------
@@ -86,48 +84,22 @@ def fit_growing(
                 search.set_params(param_grid=grid).fit(X, y, **params)
         finally:
             search.set_params(journal=given)
-    notes = [
+    return [
         f"the grid of {' and '.join(sorted(grown))} was extended, because the best candidate was "
         "at its end"
     ] if grown else []  # fmt: skip
-    best = search.best_params_
-    return notes + [
-        f"the best {name} ({best[name]:.3g}) is the {'smallest' if side < 0 else 'largest'} that "
-        "was tried: a better one may lie beyond"
-        for name, side in _edges(search).items()
-    ]
 
 
 def _longer_lists(search: Any, X: Any) -> dict[str, list[float]]:
     """Lists with further values beyond the ends that the winner lies at."""
     part, found = parts(search.param_grid)[_part_of_winner(search)], {}
-    for name, side in _edges(search).items():
-        values = _numbers(part[name])
+    for name, end in Facts(search).edge_sides.items():
+        values = sorted(float(one) for one in part[name])
         low, high = _lam_limits(search, X) if name == "lam" else (0.0, np.inf)
-        beyond = _beyond(values, side, NEW_VALUES[name])
+        beyond = _beyond(values, -1 if end == "smallest" else 1, NEW_VALUES[name])
         new = [value for value in beyond if low <= value <= high]
         if new:
             found[name] = sorted([*values, *new])
-    return found
-
-
-def _edges(search: Any) -> dict[str, int]:
-    """The lists whose end is the winner's value: -1 for the low end, 1 for the high end.
-
-    Only where other values are worse by more than a little.
-    """
-    part, best = parts(search.param_grid)[_part_of_winner(search)], search.best_params_
-    scores, error = _scores(search)
-    found = {}
-    for name in NEW_VALUES:
-        values = _numbers(part.get(name, []))
-        if len(values) < 2 or best[name] not in (values[0], values[-1]):
-            continue
-        others = [i for i, one in enumerate(search.cv_results_["params"])
-                  if one.get(name) != best[name]]  # fmt: skip
-        gain = scores[search.best_index_] - np.nanmax(scores[others], initial=-np.inf)
-        if gain > MIN_GAIN_IN_STANDARD_ERRORS * error:
-            found[name] = -1 if best[name] == values[0] else 1
     return found
 
 
@@ -141,20 +113,6 @@ def _lam_limits(search: Any, X: Any) -> tuple[float, float]:
     return MIN_LAM_IN_ROUNDINGS * rounding * size, MAX_LAM_IN_DIAGONALS * size
 
 
-def _scores(search: Any) -> tuple[Any, float]:
-    """Scores that rank the candidates, the larger the better, and the winner's standard error.
-
-    The standard error is 0 where it is not known.
-    """
-    table = search.cv_results_
-    if "criterion" in table:
-        return -np.asarray(table["criterion"], dtype=np.float64), 0.0
-    metric = search.refit if search.multimetric_ else "score"
-    values = np.asarray(table[f"{search.aggregate}_test_{metric}"], dtype=np.float64)
-    errors = table.get(f"se_test_{metric}", np.zeros(values.size))
-    return values, float(np.nan_to_num(errors[search.best_index_]))
-
-
 def _part_of_winner(search: Any) -> int:
     """The number of the first part of the grid that holds the winner."""
     best = search.best_params_
@@ -164,14 +122,6 @@ def _part_of_winner(search: Any) -> int:
         if set(part) == set(best)
         and all(any(one is value or one == value for one in part[k]) for k, value in best.items())
     )
-
-
-def _numbers(values: Any) -> list[float]:
-    """A list of numbers in ascending order; empty if it is not one."""
-    found = list(values)
-    if any(isinstance(one, str) or np.ndim(one) != 0 for one in found):
-        return []
-    return sorted({float(one) for one in found})
 
 
 def _beyond(values: Sequence[float], side: int, count: int) -> list[float]:

@@ -21,10 +21,20 @@ from onefit.uncertainty.novelty import TrainingRows
 
 Array = NDArray[Any]
 
-__all__ = ["RowNotes", "Unfamiliar", "training_rows"]
+__all__ = ["RowNotes", "Unfamiliar", "read_and_encode", "training_rows"]
 
 #: columns that the note of a row names
 MAX_NAMED_COLUMNS = 3
+
+
+def read_and_encode(pipeline: Any, X: Any, dayfirst: bool | None = None) -> tuple[Any, Any]:
+    """Rows as the first step of a fitted pipeline reads them, and as its last step takes them."""
+    prepare, further = pipeline.named_steps["prepare"], pipeline.named_steps.get("rows")
+    if not isinstance(prepare, TablePreparer):
+        return X, pipeline[:-1].transform(X)
+    rows = prepare.read(X, dayfirst)
+    Z = prepare.encode(rows)
+    return rows, Z if further is None else further.transform(Z)
 
 
 def training_rows(model: Any, folds: Folds | None, groups: Any = None) -> TrainingRows | None:
@@ -68,15 +78,12 @@ class Unfamiliar:
     preparer : TablePreparer or another transformer, fitted to the training rows
     known : TrainingRows or None
         None if the model holds none.
-    learned : transformer or None
-        What the chosen model transforms prepared rows by.
     rows, odd : int
         Rows so far, and those of them with a note.
     """
 
     preparer: Any
     known: TrainingRows | None
-    learned: Any = None
     rows: int = 0
     odd: int = 0
     #: number of far rows, the largest ratio, and the place of the first
@@ -84,15 +91,12 @@ class Unfamiliar:
     #: number of odd cells of a column and the place of the first, by column and what is odd
     _columns: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
 
-    def add(self, X: Any) -> tuple[Array | None, Array]:
-        """The novelty of rows as the preparer reads them, and a note for each, mostly empty."""
+    def add(self, X: Any, Z: Any) -> tuple[Array | None, Array]:
+        """The novelty of rows, and a note for each, mostly empty; see :func:`read_and_encode`."""
         notes: list[list[str]] = [[] for _ in range(X.shape[0])]
         novelty = None
         if self.known is not None:
-            encoded = getattr(self.preparer, "encode", self.preparer.transform)(X)
-            if self.learned is not None:
-                encoded = self.learned.transform(encoded)
-            novelty = self.known.novelty(self.known.model._validate_X(encoded, reset=False))
+            novelty = self.known.novelty(self.known.model._validate_X(Z, reset=False))
             where = np.flatnonzero(novelty.far)
             for row in where:
                 notes[row].append("far from the training rows")

@@ -3,11 +3,11 @@
 If more than 1 % of these residuals are further from their median than 5 times their scale (the
 MAD, JMLR 2008 eq. 18; for normal errors one in 1.7 million is), candidates are chosen by the mean
 absolute error instead, in which an outlier is not squared. The candidate with the smallest one
-gives the kernel and the scale of the residuals; no search is needed for that, since the held-out
-predictions of all candidates are known. With that kernel and bandwidths up to two steps of the grid
-from its own, the squared loss and Huber's with a threshold of 1, 2 and 3 times the scale are then
-searched. The score that is reported stays what it was: whether there are outliers depends on the
-sample, and scores of two samples are to be comparable.
+gives the kernel and the scale of the residuals, at most that of the targets; no search is needed
+for that, since the held-out predictions of all candidates are known. With that kernel and
+bandwidths up to two steps of the grid from its own, the squared loss and Huber's with a threshold
+of 1, 2 and 3 times the scale are then searched. The score that is reported stays what it was:
+whether there are outliers depends on the sample, and scores of two samples are to be comparable.
 
 Huber's loss has no closed form, and its search takes far longer than that of the squared loss. With
 a time limit, or beyond `MAX_HUBER_SECONDS` by the plan, it has fewer bandwidths and lams, or is
@@ -101,6 +101,8 @@ def robust_search(
     place = _least_absolute(search, data)
     best = search.cv_results_["params"][place]
     scale = _scale(_residuals(search, data, place)) or _scale(_residuals(search, data))
+    # gross outliers draw all predictions of the squared loss towards them
+    scale = min(scale, _scale(data.y) or scale)
     if scale == 0.0:
         return search, "most of the held-out residuals are equal, which leaves no scale for it"
     for gammas, lams in STEPS_OF_GAMMA_AND_LAM:

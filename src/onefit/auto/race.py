@@ -34,9 +34,9 @@ from sklearn.model_selection import (
 )
 
 from onefit._indexing import draw_rows
-from onefit.auto.extend import MIN_GAIN_IN_STANDARD_ERRORS
 from onefit.auto.prepared import PreparedRows
 from onefit.plan import duration
+from onefit.report.facts import MIN_GAIN_IN_STANDARD_ERRORS
 from onefit.search_cv import KernelSearchCV
 
 __all__ = [

@@ -27,6 +27,7 @@ from onefit._frames import listed, shown
 from onefit._validation import DataError, check_choice, check_positive, suggest
 from onefit.grids import LAMS_JMLR, default_grid
 from onefit.kernels import KERNELS as KNOWN_KERNELS
+from onefit.tables import are_codes
 from onefit.written import MAX_LABELS
 
 Array = NDArray[Any]
@@ -34,7 +35,6 @@ Array = NDArray[Any]
 __all__ = [
     "DEFAULT_KERNELS",
     "TASKS",
-    "are_codes",
     "check_class_weight",
     "check_values",
     "choose_grid",
@@ -109,40 +109,26 @@ def choose_task(y: Array, task: str = "auto") -> tuple[str, str]:
                 "pass numbers for a regression"
             )
         return "regression", f"regression: the target has {y.shape[1]} columns of numbers"
-    values, counts = np.unique(y, return_counts=True)
-    numeric = y.dtype.kind in "fiu"
-    if task == "regression" and not numeric:
-        raise DataError(
-            f"the target holds text (for example {shown(values[0])}), which a regression cannot "
-            "use; use task='classification'"
-        )
+    values = np.unique(y)
     if task != "auto":
         return task, f"{task}, as given"
-    if not numeric:
+    if y.dtype.kind not in "fiu":
         return "classification", (
-            f"classification: the target holds {values.size} labels, for example {shown(values[0])}"
+            f"classification: the target holds {values.size:,} labels, for example "
+            f"{shown(values[0])}"
         )
-    whole = bool((values == np.round(values)).all())
-    if whole and counts.min() > 1 and are_codes(values):
+    if are_codes(y):
         return "classification", (
             f"classification: the target holds {values.size} different whole numbers, which look "
             "like codes of classes (set task to regression if they are quantities)"
         )
-    if whole and values.size <= MAX_LABELS:
+    if values.size <= MAX_LABELS and (values == np.round(values)).all():
         return "regression", (
             f"regression: the target holds {values.size} whole numbers from {values[0]:g} to "
             f"{values[-1]:g}, which look like an ordered scale (set task to classification if they "
             "are codes of classes)"
         )
-    return "regression", f"regression: the target holds {values.size} different numbers"
-
-
-def are_codes(values: Array) -> bool:
-    """Whether sorted whole numbers are codes of classes: two of them, or all from 0 or 1 on."""
-    if values.size <= 2:
-        return True
-    consecutive = values[-1] - values[0] == values.size - 1
-    return bool(values.size <= MAX_LABELS and values[0] in (0, 1) and consecutive)
+    return "regression", f"regression: the target holds {values.size:,} different numbers"
 
 
 def choose_scoring(scoring: Any, y: Array, task: str) -> tuple[Any, str]:

@@ -106,16 +106,6 @@ class Model:
         return self.pipeline.named_steps["model"]
 
     @property
-    def learned(self) -> Any:
-        """What transforms prepared rows, or None."""
-        return self.pipeline.named_steps.get("rows")
-
-    def encode(self, rows: Any) -> Any:
-        """Rows that the preparer has read, as the last step takes them."""
-        Z = self.preparer.encode(rows)
-        return Z if self.learned is None else self.learned.transform(Z)
-
-    @property
     def columns(self) -> list[str] | int:
         """Names of the features, or how many there are for LIBSVM."""
         reader = self.preparer.reader_
@@ -147,10 +137,10 @@ class Model:
 
         training, model = self.training, self.estimator
         assert training is not None
-        X = model.X_fit_ if self.learned is None else training["X"]
+        learned = "rows" in self.pipeline.named_steps
         return predict_interval(
-            model if self.learned is None else self.pipeline[1:], X, training["y"],
-            self.preparer.encode(rows), alpha=alpha, cv=self.folds,
+            self.pipeline[1:] if learned else model, training["X"] if learned else model.X_fit_,
+            training["y"], self.preparer.encode(rows), alpha=alpha, cv=self.folds,
             sample_weight=training["sample_weight"], groups=training["groups"],
         )  # fmt: skip
 

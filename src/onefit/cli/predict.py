@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,15 @@ from numpy.typing import NDArray
 from sklearn import metrics
 from sklearn.base import is_classifier
 
-from onefit._frames import as_frame
+from onefit._frames import as_frame, shown
 from onefit._validation import DataError
-from onefit.auto.familiar import Unfamiliar
+from onefit.auto.familiar import Unfamiliar, read_and_encode
 from onefit.cli.model import Model
 from onefit.cli.output import as_csv, check_output, write_frames
 from onefit.files import is_parquet
 from onefit.rows import open_rows
 from onefit.rows.parquet import open_dataset
-from onefit.tables import read_features
-from onefit.written import read_numbers
+from onefit.tables import WrittenColumn, read_features
 
 Array = NDArray[Any]
 
@@ -64,7 +64,7 @@ class Predictions:
     _truth: list[tuple[Array, Array]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self._unfamiliar = Unfamiliar(self.model.preparer, self.model.known, self.model.learned)
+        self._unfamiliar = Unfamiliar(self.model.preparer, self.model.known)
 
     def write(self, output: Path) -> None:
         """Write the predictions to a CSV or Parquet file."""
@@ -82,38 +82,38 @@ class Predictions:
         """The predictions for JSON."""
         rows = [row for frame in self.frames() for row in frame.to_dict(orient="records")]
         found = {"predictions": rows, "unfamiliar": self._unfamiliar.document}
-        return found | ({"scores": self.scores} if self.scores else {})
+        _, scores = self._scored
+        return found | ({"scores": scores} if scores else {})
 
     def show_notes(self) -> None:
         """Print notes on unusual rows, and scores if the targets are known, on stderr."""
         for sentence in self._unfamiliar.sentences:
             print(f"warning: {sentence}", file=sys.stderr)
-        if self.scores:
-            known = sum(truth.size for truth, _ in self._truth)
-            text = ", ".join(f"{name} {value:.4g}" for name, value in self.scores.items())
+        known, scores = self._scored
+        if scores:
+            text = ", ".join(f"{name} {value:.4g}" for name, value in scores.items())
             print(f"scored on the {known} rows that have the target: {text}", file=sys.stderr)
 
     def frames(self) -> Iterator[Any]:
         """Predictions for some rows after the other."""
         has_intervals = self._has_intervals()
-        names = (self.model.target, self.id)
-        for X, beside in self._streamed(names) if self._is_streamed else self._whole(names):
+        for X, beside in self._rows:
             if self.id is not None and self.id not in beside:
                 raise DataError(
                     f"{self.data.name} has no column {self.id!r}; name another with --id"
                 )
-            rows = self.model.preparer.read(X, self.dayfirst)
-            frame = self._frame(rows, has_intervals)
-            novelty, notes = self._unfamiliar.add(rows)
+            rows, Z = read_and_encode(self.model.pipeline, X, self.dayfirst)
+            frame = self._frame(rows, Z, has_intervals)
+            novelty, notes = self._unfamiliar.add(rows, Z)
             if novelty is not None:
                 frame["novelty"] = novelty
             frame["unfamiliar"] = notes
             if self.model.target in beside:
-                pair = beside[self.model.target], frame["prediction"].to_numpy()
-                self._truth.append(_known(*pair))
+                truth = np.asarray(beside[self.model.target])
+                self._truth.append((truth, frame["prediction"].to_numpy()))
             if self.id is not None:
                 name = self.id if self.id not in frame.columns else f"{self.id} (id)"
-                frame.insert(0, name, beside[self.id])
+                frame.insert(0, name, np.asarray(beside[self.id]))
             yield frame
 
     @property
@@ -128,30 +128,29 @@ class Predictions:
             raise ValueError("intervals need all rows at once; predict a folder with --level 0")
         return False
 
-    def _whole(self, names: tuple[str | None, ...]) -> Iterator[tuple[Any, Mapping[str, Array]]]:
-        others = tuple(one for one in names if one is not None)
-        X, beside = read_features(self.data, self.model.columns, others)
-        if X.shape[0] == 0:
-            raise DataError(f"{self.data.name} has no row to predict")
-        yield X, beside
-
-    def _streamed(self, names: tuple[str | None, ...]) -> Iterator[tuple[Any, Mapping[str, Array]]]:
-        there, columns = open_dataset(self.data)[0].schema.names, list(self.model.columns)  # type: ignore[arg-type]
-        target, id = (one if one in there else None for one in names)
-        read = columns if id in (None, *columns) else [*columns, id]
-        source = open_rows(self.data, target, features=read, numeric=False)
-        for piece in source.pieces:
+    @property
+    def _rows(self) -> Iterator[tuple[Any, Any]]:
+        """Rows, and the columns of the file that they are in."""
+        columns = self.model.columns
+        if not self._is_streamed:
+            X, beside = read_features(self.data, columns if isinstance(columns, int) else None)
+            if X.shape[0] == 0:
+                raise DataError(f"{self.data.name} has no row to predict")
+            yield X, beside
+            return
+        known = {*columns, self.model.target, self.id}  # type: ignore[misc]
+        there = [one for one in open_dataset(self.data)[0].schema.names if one in known]
+        for piece in open_rows(self.data, None, features=there, numeric=False).pieces:
             for block in piece.blocks(MAX_CHUNK_ROWS):
                 frame = as_frame(block.X)
                 frame.index = block.row
-                beside = {} if id is None else {id: frame[id].to_numpy()}
-                yield frame[columns], beside | ({} if target is None else {target: block.y})
+                yield frame, frame
 
-    def _frame(self, rows: Any, has_intervals: bool) -> Any:
-        """Predictions for rows that the preparer has read."""
+    def _frame(self, rows: Any, Z: Any, has_intervals: bool) -> Any:
+        """Predictions for rows as the preparer has read and encoded them."""
         import pandas as pd
 
-        Z, estimator = self.model.encode(rows), self.model.estimator
+        estimator = self.model.estimator
         columns: dict[str, Any] = {"prediction": estimator.predict(Z)}
         if is_classifier(estimator):
             classes = estimator.classes_
@@ -190,41 +189,42 @@ class Predictions:
             return False
         return True
 
-    @property
-    def scores(self) -> dict[str, float]:
-        """Scores by name; none if no truth is known, or it cannot be read."""
+    @cached_property
+    def _scored(self) -> tuple[int, dict[str, float]]:
+        """Number of rows that have the target, and scores by name, after all predictions."""
+        import pandas as pd
+
         if not self._truth:
-            return {}
+            return 0, {}
         truth, predicted = (np.concatenate(one) for one in zip(*self._truth, strict=True))
-        if truth.size == 0:
-            return {}
+        what = f"the target {shown(self.model.target)}"
+        column = WrittenColumn(pd.Series(truth), what, [], is_target=True)
+        if column.rows.size == 0:
+            return 0, {}
         if is_classifier(self.model.estimator):
-            return _scores_of_labels(_as_texts(truth), _as_texts(predicted))
-        numbers = truth if truth.dtype.kind in "fiu" else getattr(
-            read_numbers(truth), "numbers", None)  # fmt: skip
-        if numbers is None:
-            return {}
-        found = {"root mean squared error": metrics.root_mean_squared_error(numbers, predicted)}
-        return found | ({"R²": metrics.r2_score(numbers, predicted)} if np.ptp(numbers) else {})
+            known, scores = column.rows, _scores_of_labels
+            values = column.labels
+        else:
+            try:
+                how, values = column.learn()
+                why = "" if how["kind"] == "number" else f"{what} does not hold numbers"
+            except DataError as error:
+                why = str(error)
+            if why:
+                warnings.warn(f"predictions are not scored: {why}", stacklevel=2)
+                return 0, {}
+            known, scores = np.flatnonzero(values == values), _scores_of_numbers
+        return known.size, scores(values[known], predicted[known])
 
 
-def _scores_of_labels(truth: list[str], predicted: list[str]) -> dict[str, float]:
+def _scores_of_numbers(truth: Array, predicted: Array) -> dict[str, float]:
+    found = {"root mean squared error": metrics.root_mean_squared_error(truth, predicted)}
+    return found | ({"R²": metrics.r2_score(truth, predicted)} if np.ptp(truth) else {})
+
+
+def _scores_of_labels(truth: Array, predicted: Array) -> dict[str, float]:
+    predicted = predicted.astype(str)
     # labels may be predicted that the truth has not
     with warnings.catch_warnings(action="ignore"):
         balanced = metrics.balanced_accuracy_score(truth, predicted)
     return {"accuracy": metrics.accuracy_score(truth, predicted), "balanced accuracy": balanced}
-
-
-def _known(truth: Array, predicted: Array) -> tuple[Array, Array]:
-    """True and predicted targets of the rows whose target is not missing."""
-    import pandas as pd
-
-    there = ~np.asarray(pd.isna(truth))
-    return truth[there], predicted[there]
-
-
-def _as_texts(values: Array) -> list[str]:
-    """Labels as texts, so that 1 and 1.0 are the same one."""
-    if values.dtype.kind == "f" and bool((values == np.round(values)).all()):
-        values = values.astype(np.int64)
-    return [str(one) for one in values]

@@ -59,11 +59,11 @@ def write_files(
 ) -> Selected:  # fmt: skip
     """Write the files of a fitted estimator; ``rows`` are described in its report.
 
-    ``notes`` are all that stderr had; a verdict among them has its own place in the output.
+    ``notes`` are all that stderr had.
     """
     if outputs.report is not None:
         auto.compare_criteria()  # which may note what it leaves out
-    auto.notes_ = [one for one in dict.fromkeys(notes) if one != auto.verdict_]
+    auto.notes_ = list(dict.fromkeys(notes))
     if outputs.model is not None:
         save_model(auto, outputs.model, data["target"])
     if outputs.report is not None:
@@ -124,7 +124,7 @@ def select_table(
     start = perf_counter()
     auto, y = _auto_of(table, dayfirst, parameters)
     with outputs.on_interrupt(), progress(auto):
-        auto.fit(table.X, y, groups=table.groups, sample_weight=table.sample_weight)
+        auto._choose(table.X, y, table.groups, table.sample_weight)
     seconds, (n, d) = perf_counter() - start, table.X.shape
     data = {"file": name, "rows": n, "columns": d, "target": table.target}
     rows = None if issparse(table.X) else table.X

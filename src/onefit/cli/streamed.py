@@ -28,7 +28,7 @@ from onefit.rows import Accumulator, Chunk, HashKFold, open_rows, run
 from onefit.rows.parquet import open_dataset
 from onefit.rows.sample import row_hash
 from onefit.rows.source import Source
-from onefit.tables import Roles, check_target
+from onefit.tables import Roles, read_target
 
 Array = NDArray[Any]
 
@@ -86,7 +86,13 @@ def select_streamed(
     )  # fmt: skip
     used = source.n_rows - gaps
     drawn = run(FrameSample(FRAME_SAMPLE_ROWS), source.raw)
-    y = check_target(drawn.pop(TARGET).to_numpy(), target)
+    written = drawn.pop(TARGET).to_numpy()
+    y = read_target(written, target)
+    if y.dtype.kind == "f" and any(isinstance(one, str) for one in written):
+        raise DataError(
+            f"the target {shown(target)} holds numbers as text ({shown(written[0])}, say), and the "
+            "target of streamed rows is not converted; write it as a column of numbers"
+        )
     auto, y = auto_for(y, roles.dayfirst, parameters | {"cv": cv})
     if is_classifier(auto) and len(y) < used:  # a label of many rows may be once in the sample
         _, place, counts = np.unique(y, return_inverse=True, return_counts=True)
@@ -167,5 +173,5 @@ def _cleaned(kind: str, y: Any) -> Array:
     """Labels as texts or whole numbers, amounts as they are."""
     values = np.asarray(y)
     if kind == "O":
-        return values.astype(str).astype(object)
+        return np.strings.strip(values.astype(str)).astype(object)  # as those of the sample
     return values.astype(np.int64) if kind in "iu" and values.dtype.kind == "f" else values

@@ -28,39 +28,43 @@ def cost_matrix(costs: Any, classes: Array) -> Array:
     Parameters
     ----------
     costs : (K, K) array, or mapping
-        A mapping has keys (truth, decision); other pairs cost nothing.
+        Of a true class to a mapping of decisions to costs; other pairs cost nothing.
     classes : (K,) array
 
     Examples
     --------
-    >>> cost_matrix({("ill", "well"): 10, ("well", "ill"): 1}, np.array(["ill", "well"]))
+    >>> cost_matrix({"ill": {"well": 10}, "well": {"ill": 1}}, np.array(["ill", "well"]))
     array([[ 0., 10.],
            [ 1.,  0.]])
     """
     K = len(classes)
     if isinstance(costs, Mapping):
         found = np.zeros((K, K))
-        for pair, cost in costs.items():
-            found[_places(pair, classes)] = cost
+        for truth, row in costs.items():
+            if not isinstance(row, Mapping):
+                raise ValueError(
+                    f"costs has {row!r} for the class {truth!r}; a dict of costs has a dict for "
+                    "each true class: {truth: {decision: cost}}"
+                )
+            for decision, cost in row.items():
+                found[_place(truth, classes), _place(decision, classes)] = cost
     else:
         found = np.asarray(costs, dtype=np.float64)
         if found.shape != (K, K):
             raise ValueError(
                 f"costs must have shape ({K}, {K}) for the classes {classes.tolist()}, a row per "
-                f"true class, got {found.shape}; or be a dict {{(truth, decision): cost}}"
+                f"true class, got {found.shape}; or be a dict {{truth: {{decision: cost}}}}"
             )
     if not np.isfinite(found).all():
         raise ValueError("costs must be finite numbers; use 0 for pairs that cannot occur")
     return found
 
 
-def _places(pair: Any, classes: Array) -> tuple[int, int]:
+def _place(label: Any, classes: Array) -> int:
     known = classes.tolist()
-    if not isinstance(pair, tuple) or len(pair) != 2 or any(one not in known for one in pair):
-        raise ValueError(
-            f"costs has the key {pair!r}; keys are pairs (truth, decision) of the classes {known}"
-        )
-    return known.index(pair[0]), known.index(pair[1])
+    if label not in known:
+        raise ValueError(f"costs names the class {label!r}, and the classes are {known}")
+    return int(known.index(label))
 
 
 class MinimumCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -72,7 +76,7 @@ class MinimumCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ----------
     estimator : classifier with ``predict_proba``
         Calibrated: a :class:`CalibratedKernelClassifier`, or loss="log".
-    costs : array of shape (K, K), or dict {(truth, decision): cost}
+    costs : array of shape (K, K), or dict {truth: {decision: cost}}
         In the order of ``classes_``, rows are true classes, columns decisions.
 
     Attributes
@@ -90,7 +94,7 @@ class MinimumCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = KernelClassifier(loss="log", lam=1e-2)
     >>> even, wary = (
-    ...     MinimumCostClassifier(model, {(0, 1): cost, (1, 0): 1}).fit(X, y) for cost in (1, 20)
+    ...     MinimumCostClassifier(model, {0: {1: cost}, 1: {0: 1}}).fit(X, y) for cost in (1, 20)
     ... )
     >>> bool((wary.predict(X) == 0).sum() > (even.predict(X) == 0).sum())
     True

@@ -85,7 +85,7 @@ class Decisions:
 
         Parameters
         ----------
-        costs : array of shape (K, K), or dict {(truth, decision): cost}
+        costs : array of shape (K, K), or dict {truth: {decision: cost}}
             In the order of ``classes_``, rows are true classes, columns decisions.
         calibration : {"sigmoid", "isotonic"} or None, default="sigmoid"
             Calibration of the probabilities; None takes those of the winner (loss="log").

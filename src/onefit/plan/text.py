@@ -11,11 +11,10 @@ from onefit.plan.choice import candidates, estimate
 from onefit.plan.cost import factorisation_ratio
 from onefit.plan.rates import HOST_RATES, Rates
 from onefit.plan.workload import Estimate, Workload
+from onefit.progress import MIN_ANNOUNCED_SECONDS
 
 __all__ = ["Explanation", "announce", "explain", "explain_splits"]
 
-#: seconds from which an estimate is printed before the work begins
-MIN_ANNOUNCED_SECONDS = 60.0
 #: methods whose values differ from those of refitting
 APPROXIMATE = ("limit", "influence")
 

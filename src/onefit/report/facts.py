@@ -20,8 +20,10 @@ from onefit.uncertainty.headline import Headline
 
 Array = NDArray[Any]
 
-__all__ = ["Facts", "Family", "Scale"]
+__all__ = ["MIN_GAIN_IN_STANDARD_ERRORS", "Facts", "Family", "Scale"]
 
+#: standard errors by which a winner at an end of a list must be better than without that end
+MIN_GAIN_IN_STANDARD_ERRORS = 0.1
 WORDS = {"r2": "R²", "accuracy": "error rate", "balanced_accuracy": "balanced accuracy"}
 
 
@@ -225,15 +227,26 @@ class Facts:
 
     @cached_property
     def edge_sides(self) -> dict[str, str]:
-        """The parameters, "gamma" or "lam", whose "smallest" or "largest" value was chosen."""
-        family = self.families[0]
+        """The parameters, "gamma" or "lam", whose "smallest" or "largest" value was chosen.
+
+        Only where candidates with another value are worse by more than a little: towards flat
+        kernels and small lams the score often tends to a limit.
+        """
+        family, params = self.families[0], self.table["params"]
         row, column = np.argwhere(family.index == self.best)[0]
+        by_score = "criterion" not in self.table
+        ranks = self.scores if by_score else -np.asarray(self.table["criterion"], dtype=float)
+        error = float(np.nan_to_num(self.errors[self.best])) if by_score else 0.0
         found = {}
         for name, values, place in (("gamma", family.gammas, row), ("lam", family.lams, column)):
-            if len(values) > 2 and not any(isinstance(value, str) for value in values):
-                ends = {0: "smallest", len(values) - 1: "largest"}
-                if place in ends:
-                    found[name] = ends[int(place)]
+            ends = {0: "smallest", len(values) - 1: "largest"}
+            if place not in ends or len(values) < 2 or any(isinstance(one, str) for one in values):
+                continue
+            own = params[self.best].get(name)
+            others = [i for i, one in enumerate(params) if not np.array_equal(one.get(name), own)]
+            gain = ranks[self.best] - np.nanmax(ranks[others], initial=-np.inf)
+            if gain > MIN_GAIN_IN_STANDARD_ERRORS * error:
+                found[name] = ends[int(place)]
         return found
 
     @property

@@ -377,7 +377,8 @@ def _candidates(facts: Facts) -> list[Drawing | Listing]:
             found.append(Drawing(svg, alt))
         if place == 0 or min(family.index.shape) == 1:
             svg = as_svg(figures.draw_curve, facts, family, name=f"curve{place}")
-            alt = f"{family.name}: {facts.scale.label} over lam at the best gamma."
+            where = " at the best gamma" if len(family.gammas) > 1 else ""
+            alt = f"{family.name}: {facts.scale.label} over lam{where}."
             found.append(Drawing(svg, alt))
     if facts.scores.size > MAX_OPEN:
         found.append(replace(ranking(facts, MAX_LISTED), folded=True))

@@ -109,9 +109,8 @@ def merit(facts: Facts, truth: KnownTargets | None, target: str = "target") -> M
         text = "; ".join(f"{percent(b)} are below the predicted {level:g} quantile"
                          for level, b in pairs)  # fmt: skip
         found = [(percent(b), f"below the {level:g} quantile") for level, b in pairs]
-        return Merit(
-            f"Of the held-out rows, {text}. {_better(facts)}", [found[0], *found[1:][-1:], own[0]]
-        )
+        text = f"Of the held-out rows, {text}. {_better(facts)}".strip()
+        return Merit(text, [found[0], *found[1:][-1:], own[0]])
     half, most = (number(float(np.quantile(truth.missed, share))) for share in (0.5, 0.9))
     text = (
         f"Predictions of {shorten(target, MAX_CELL)} are typically off by {half}; 9 of 10 rows are "
@@ -121,7 +120,7 @@ def merit(facts: Facts, truth: KnownTargets | None, target: str = "target") -> M
         (half, "typical error: half of the rows are closer"),
         (most, "9 of 10 rows are within"),
     ]
-    return Merit(f"{text} {_better(facts)}", [*found, own[0]])
+    return Merit(f"{text} {_better(facts)}".strip(), [*found, own[0]])
 
 
 def _of_labels(facts: Facts, truth: KnownTargets, own: list[tuple[str, str]]) -> Merit:

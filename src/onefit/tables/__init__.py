@@ -7,17 +7,20 @@ numbers, another text in every row) are used, with a note.
 
 from __future__ import annotations
 
-from onefit.tables.checks import check_target, mistakes, names_the_rows
+from onefit.tables.checks import mistakes, names_the_rows
 from onefit.tables.read import Roles, Table, read_features, read_table
-from onefit.tables.reader import WrittenNumbers
+from onefit.tables.reader import WrittenColumn, WrittenNumbers
+from onefit.tables.target import are_codes, read_target
 
 __all__ = [
     "Roles",
     "Table",
+    "WrittenColumn",
     "WrittenNumbers",
-    "check_target",
+    "are_codes",
     "mistakes",
     "names_the_rows",
     "read_features",
     "read_table",
+    "read_target",
 ]

@@ -1,91 +1,28 @@
-"""Checks of the target, and notes on columns that probably should not be used."""
+"""Notes on columns that probably should not be used."""
 
 from __future__ import annotations
 
 import re
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from onefit._frames import all_match, columns_of, filled, listed, may_hold_text, place_of, shown
-from onefit._validation import DataError
-from onefit.written import (
-    DATE,
-    DATES,
-    cells_at,
-    check_sizes,
-    holds_numbers,
-    odd_cells,
-    read_numbers,
-    refuse_nested,
-    units,
-)
+from onefit._frames import columns_of, filled, listed, may_hold_text, shown
+from onefit.written import odd_cells
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[Any]
-
-__all__ = ["check_target", "mistakes", "names_the_rows"]
+__all__ = ["mistakes", "names_the_rows"]
 
 #: names of columns that number or name the rows
 ID = re.compile(r"(.*[_ .-])?(id|ids|index|idx|key|uuid|nr|no)|row|row_?number|.*[a-z]I[Dd]", re.I)
+#: numbers that often stand for a missing value
+NUMBERS_FOR_MISSING = (-99.0, -999.0, -9999.0, -99999.0, 9999.0, 99999.0, 999999.0)
 #: from this number of rows, a column 1, 2, 3 ... numbers them, whatever its name
 MIN_COUNTED_ROWS = 50
 #: from this number of rows, a column may name them
 MIN_NAMED_ROWS = 11
-
-
-def check_target(values: Any, name: str) -> Array:
-    """The target as numbers or labels; refuses gaps, a single value, and texts without repeats."""
-    import pandas as pd
-
-    y = pd.Series(np.asarray(values), index=getattr(values, "index", None))
-    what = f"the target {shown(name)}"
-    refuse_nested(filled(y), what)
-    gaps = np.flatnonzero(y.isna().to_numpy())
-    if gaps.size == y.size:
-        raise DataError(f"{what} has no value in any row; name another with --target")
-    if gaps.size:
-        raise DataError(
-            f"{what} has no value in {gaps.size} of {y.size} rows (the first is "
-            f"{place_of(y.index, gaps[0])}); remove these rows"
-        )
-    if y.nunique() < 2:
-        raise DataError(f"{what} has the value {shown(y.iloc[0])} only; there is nothing to learn")
-    if holds_numbers(y.dtype) and not pd.api.types.is_bool_dtype(y):
-        numbers = y.to_numpy(dtype=float)
-        check_sizes(numbers[:, None], [name], y.index, "the target", "remove that row")
-        return y.to_numpy() if y.dtype.kind in "iu" else numbers
-    labels = y.astype(str).to_numpy(dtype=object)
-    if y.dtype.kind in "mM" or all_match(DATE, labels):
-        raise DataError(f"{what} {DATES}")
-    found = read_numbers(labels) if len(set(labels)) > 2 else None
-    if found is not None:
-        warnings.warn(f"{what} is read as numbers: {found.how}", stacklevel=3)
-        return found.numbers
-    _check_labels(labels, what, y.index)
-    return labels
-
-
-def _check_labels(labels: Array, what: str, index: Any) -> None:
-    """Refuse text that was meant to be numbers, and text that hardly repeats."""
-    odd, different = odd_cells(labels), len(set(labels))
-    if odd.size:
-        raise DataError(
-            f"{what} holds numbers but for {cells_at(labels, index, odd)}; correct it, or remove "
-            "that row"
-        )
-    if different > 0.5 * labels.size and labels.size > 10:
-        found = units(labels)
-        why = f", with the units {listed(found)}" if len(found) > 1 else ""
-        raise DataError(
-            f"{what} holds {different} different texts in {labels.size} rows ({shown(labels[0])}, "
-            f"say), neither classes nor numbers{why}; write amounts as plain numbers, such as "
-            "1234.5"
-        )
 
 
 def mistakes(X: pd.DataFrame) -> list[str]:
@@ -94,6 +31,15 @@ def mistakes(X: pd.DataFrame) -> list[str]:
         f"a column without a name is used as {name!r}; drop it if it numbers the rows"
         for name in X.columns
         if str(name).startswith("Unnamed: ")
+    ]
+    empty = X.columns[X.isna().all().to_numpy()]
+    if len(empty):
+        hold, are = ("holds", "is") if len(empty) == 1 else ("hold", "are")
+        notes.append(f"{listed(empty)} {hold} no value in any row, and {are} not used")
+    notes += [
+        f"column {shown(name)} holds {code:g} in {count} rows, far from its other values; if that "
+        "stands for a missing value, leave these cells empty"
+        for name, code, count in _sentinels(X)
     ]
     notes += [
         f"column {shown(name)} looks like a number of the row, which says nothing about new rows, "
@@ -110,6 +56,20 @@ def mistakes(X: pd.DataFrame) -> list[str]:
 def names_the_rows(X: pd.DataFrame) -> list[Any]:
     """Columns that number or name the rows."""
     return [*_counting(X), *_different(X)]
+
+
+def _sentinels(X: pd.DataFrame) -> list[tuple[Any, float, int]]:
+    """Columns whose smallest or largest value is a repeated code, further away than their range."""
+    found, names = [], X.columns[columns_of(X, lambda kind: kind.kind == "f")].tolist()
+    for end in (np.fmin, np.fmax):
+        ends = end.reduce(X[names].to_numpy(), axis=0)
+        for place in np.flatnonzero(np.isin(ends, NUMBERS_FOR_MISSING)).tolist():
+            values, code = X[names[place]].to_numpy(), float(ends[place])
+            others = values[~np.isnan(values) & (values != code)]
+            count = int((values == code).sum())
+            if count > 1 and others.size and np.abs(others - code).min() > np.ptp(others):
+                found.append((names[place], code, count))
+    return found
 
 
 def _different(X: pd.DataFrame) -> list[Any]:

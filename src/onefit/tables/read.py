@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from onefit._frames import MAX_QUOTED, listed, place_of, shown
 from onefit._validation import DataError, suggest
 from onefit.files import CheckRows, is_libsvm, read_frame, read_libsvm
-from onefit.tables.checks import check_target
-from onefit.written import date_order, days, holds_numbers, is_gap, read_numbers
+from onefit.tables.reader import WrittenColumn
+from onefit.tables.target import read_target
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,7 +102,7 @@ def read_table(path: Path, roles: Roles, check_rows: CheckRows = None) -> Table:
                 f"column; leave out {', '.join(sorted(flags))}"
             )
         X, y = read_libsvm(path, check_rows=check_rows)
-        return Table(X, check_target(y, "label"), "label")
+        return Table(X, read_target(y, "label"), "label")
     if target is None:
         raise DataError(f"{path.name} has no target yet; name the column to predict with --target")
     frame = read_frame(path, check_rows)
@@ -114,16 +114,21 @@ def read_table(path: Path, roles: Roles, check_rows: CheckRows = None) -> Table:
     if len(frame) < 2:
         count = "no row" if frame.empty else "one row"
         raise DataError(f"{path.name} has a header and {count}; add rows to learn from")
-    frame = _with_target(frame, target)
-    frame = _in_order(frame, roles)
-    y = check_target(frame[target], target)
+    y = read_target(frame[target])
+    there = _with_target(frame, y, target)
+    frame, y = frame[there], y[there]
+    beside = _roles(frame, roles)
     features = frame.drop(columns=[target, *others])
     if features.shape[1] == 0:
         raise DataError(
             f"{path.name} has no column beside the target {shown(target)} to predict it by"
         )
-    _check_filled(features)
-    return Table(features, y, target, **_roles(frame, roles))
+    time = beside.pop("time", None)
+    if time is None:
+        return Table(features, y, target, **beside)
+    rows = np.argsort(time, kind="stable")
+    beside = {name: one[rows] for name, one in beside.items()}
+    return Table(features.iloc[rows], y[rows], target, ordered=True, **beside)
 
 
 def _check_column(frame: pd.DataFrame, name: str, path: Path) -> None:
@@ -136,121 +141,61 @@ def _check_column(frame: pd.DataFrame, name: str, path: Path) -> None:
     raise DataError(f"{path.name} has no column {shown(name)}{near} {has}")
 
 
-def _check_filled(frame: pd.DataFrame) -> None:
-    empty = [str(name) for name in frame.columns[frame.isna().all().to_numpy()]]
-    if empty:
-        flags = " ".join(f"--drop {shown(name)}" for name in empty[:8])
-        raise DataError(
-            f"{listed(empty)} {'holds' if len(empty) == 1 else 'hold'} no value at all; leave out "
-            f"with {flags}"
-        )
-
-
-def _with_target(frame: pd.DataFrame, target: str) -> pd.DataFrame:
-    """The rows that have a target; a warning says how many have none."""
-    frame = _without_gap_codes(frame, target)
-    there = frame[target].notna().to_numpy()
+def _with_target(frame: pd.DataFrame, y: Array, target: str) -> Array:
+    """Which rows have a target; a warning says how many have none."""
+    there = np.asarray(y == y)
     skipped = int((~there).sum())
-    if not 0 < skipped < len(frame):
-        return frame
-    warnings.warn(
-        f"{skipped} of {len(frame)} rows are left out, because they have no value of the target "
-        f"{shown(target)} (the first is {place_of(frame.index, int(np.argmin(there)))})",
-        stacklevel=3,
-    )
-    return frame[there]
-
-
-def _without_gap_codes(frame: pd.DataFrame, target: str) -> pd.DataFrame:
-    """A target of numbers with gap codes among them as numbers with gaps."""
-    import pandas as pd
-
-    texts = frame[target].dropna()
-    if holds_numbers(texts.dtype) or not all(isinstance(one, str) for one in texts):
-        return frame
-    gaps = np.array([is_gap(one) for one in texts], dtype=bool)
-    rest = texts[~gaps]
-    numbers = pd.to_numeric(rest, errors="coerce")
-    if not gaps.any() or (numbers.isna().any() and read_numbers(rest.to_numpy()) is None):
-        return frame
-    y = rest if numbers.isna().any() else numbers
-    return frame.assign(**{target: y.reindex(frame.index)})
-
-
-def _in_order(frame: pd.DataFrame, roles: Roles) -> pd.DataFrame:
-    """The rows, in the order of a column of times."""
-    if (time := roles.time) is None:
-        return frame
-    column = _complete(frame, time, "--time")
-    moments: Any = column.to_numpy()
-    if not holds_numbers(column.dtype):
-        order = None
-        if column.dtype.kind != "M":
-            moments = column.astype(str).to_numpy(dtype=object)
-            order = date_order(moments, roles.dayfirst, f"column {shown(time)}")
-        moments = days(moments, order)
-        if np.isnan(moments).any():
-            raise DataError(
-                f"--time {shown(time)} holds neither numbers nor dates such as 2021-03-05; write "
-                "it in one of these ways"
-            )
-    return frame.iloc[np.argsort(moments, kind="stable")]
+    if skipped:
+        are, they = ("is", "it has") if skipped == 1 else ("are", "they have")
+        warnings.warn(
+            f"{skipped} of {len(frame)} rows {are} left out, because {they} no value of the target "
+            f"{shown(target)} (the first is {place_of(frame.index, int(np.argmin(there)))})",
+            stacklevel=3,
+        )
+    return there
 
 
 def _roles(frame: pd.DataFrame, roles: Roles) -> dict[str, Any]:
-    """Groups and weights of the rows."""
-    found: dict[str, Any] = {"ordered": roles.time is not None}
-    if roles.groups is not None:
-        found["groups"] = _labels(_complete(frame, roles.groups, "--groups"))
-    if roles.sample_weight is not None:
-        weights = _complete(frame, roles.sample_weight, "--sample-weight")
-        if not holds_numbers(weights.dtype) or bool((weights < 0).any()):
-            raise DataError(
-                f"--sample-weight {shown(roles.sample_weight)} must hold numbers of at least 0"
-            )
-        found["sample_weight"] = weights.to_numpy(dtype=float)
+    """Groups, weights and times of the rows."""
+    found: dict[str, Any] = {}
+    for flag, name in roles.named:
+        if flag == "--drop":
+            continue
+        column = WrittenColumn(frame[name], f"column {shown(name)}", [])
+        how, values = column.learn(roles.dayfirst) if flag != "--groups" else ({}, column.labels)
+        gaps = np.flatnonzero(values != values)
+        if gaps.size:
+            row = place_of(frame.index, int(gaps[0]))
+            raise DataError(f"{flag} {shown(name)} has no value in {row}; fill it in")
+        if flag == "--groups":
+            found["groups"] = np.unique(values, return_inverse=True)[1]
+        elif flag == "--time":
+            if how["kind"] == "text":
+                raise DataError(
+                    f"--time {shown(name)} holds neither numbers nor dates such as 2021-03-05; "
+                    "write it in one of these ways"
+                )
+            found["time"] = values
+        else:
+            if how["kind"] != "number" or bool((values < 0).any()):
+                raise DataError(f"--sample-weight {shown(name)} must hold numbers of at least 0")
+            found["sample_weight"] = values
     return found
 
 
-def _complete(frame: pd.DataFrame, name: str, flag: str) -> pd.Series:
-    column = frame[name]
-    gaps = np.flatnonzero(column.isna().to_numpy())
-    if gaps.size:
-        row = place_of(frame.index, int(gaps[0]))
-        raise DataError(f"{flag} {shown(name)} has no value in {row}; fill it in")
-    return column
-
-
-def _labels(column: pd.Series) -> Array:
-    return np.unique(column.astype(str).to_numpy(dtype=object), return_inverse=True)[1]
-
-
-def read_features(
-    path: Path,
-    columns: list[str] | int,
-    others: tuple[str, ...] = (),
-) -> tuple[Any, dict[str, Array]]:
-    """The named columns of a file unchanged, or the LIBSVM matrix with ``columns`` columns.
+def read_features(path: Path, width: int | None = None) -> tuple[Any, Any]:
+    """The columns of a file, and those of them beside the features; or a LIBSVM matrix and labels.
 
     Parameters
     ----------
     path : Path
-    columns : list of str, or int
-    others : tuple of str
-        Further columns, which are returned by their names where the file has them.
+    width : int, default=None
+        Number of columns of the LIBSVM data that the model was made from.
     """
-    if isinstance(columns, int):
-        if not is_libsvm(path):
-            raise DataError(f"the model was made from LIBSVM data; {path.name} must be LIBSVM too")
-        X, y = read_libsvm(path, columns)
-        return X, {"label": y} if "label" in others else {}
-    frame = read_frame(path)
-    missing = [name for name in columns if name not in frame.columns]
-    if missing:
-        raise DataError(
-            f"{path.name} lacks {', '.join(map(shown, missing[:5]))}"
-            f"{' and others' if len(missing) > 5 else ''}, which the model was made with; add "
-            f"{'it' if len(missing) == 1 else 'them'}, empty where unknown"
-        )
-    beside = {name: frame[name].to_numpy() for name in others if name in frame.columns}
-    return frame[columns], beside
+    if width is None:
+        frame = read_frame(path)
+        return frame, frame
+    if not is_libsvm(path):
+        raise DataError(f"the model was made from LIBSVM data; {path.name} must be LIBSVM too")
+    X, y = read_libsvm(path, width)
+    return X, {"label": y}

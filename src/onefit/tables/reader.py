@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from onefit._frames import all_match, as_frame, columns_of, is_frame, place_of, shown
+from onefit._frames import all_match, as_frame, columns_of, is_frame, listed, place_of, shown
 from onefit._validation import DataError
 from onefit.written import (
     DATE,
     DATES,
+    DECIMAL_COMMAS,
     MAX_LABELS,
+    UNREAD_DATES,
     cells_at,
     check_sizes,
     date_order,
@@ -29,7 +31,6 @@ from onefit.written import (
     odd_cells,
     read_as,
     read_numbers,
-    refuse_nested,
     units,
 )
 
@@ -41,10 +42,9 @@ Array = NDArray[Any]
 #: dates "dayfirst"
 How = dict[str, Any]
 
-__all__ = ["WrittenNumbers"]
+__all__ = ["WrittenColumn", "WrittenNumbers"]
 
 PLAIN_NUMBERS: How = {"kind": "number", "comma": None, "unit": ""}
-REMEDY = ", or drop that column"
 
 
 class WrittenNumbers(TransformerMixin, BaseEstimator):
@@ -98,7 +98,7 @@ class WrittenNumbers(TransformerMixin, BaseEstimator):
         numeric, found = columns_of(frame, holds_numbers), {}
         for place in np.flatnonzero(~numeric).tolist():
             name, column = frame.columns[place], frame.iloc[:, place]
-            cells = _Cells(column, f"column {shown(name)}", self.notes_)
+            cells = WrittenColumn(column, f"column {shown(name)}", self.notes_)
             self.how_[name], found[name] = cells.learn(self.dayfirst)
         return _joined(frame, numeric, found)
 
@@ -113,9 +113,8 @@ class WrittenNumbers(TransformerMixin, BaseEstimator):
             missing = [name for name in self.columns_ if name not in known]
             if missing:
                 raise DataError(
-                    f"X lacks the columns {', '.join(map(shown, missing[:5]))}"
-                    f"{' and others' if len(missing) > 5 else ''}, which the model was made with; "
-                    "add them, empty where unknown"
+                    f"the table lacks {listed(missing)}, which the model was made with; add "
+                    f"{'it' if len(missing) == 1 else 'them'}, empty where unknown"
                 )
             frame = frame.loc[:, self.columns_]
         numeric = columns_of(frame, holds_numbers)
@@ -123,8 +122,11 @@ class WrittenNumbers(TransformerMixin, BaseEstimator):
         found, notes = {}, list[str]()
         for place in np.flatnonzero(~numeric).tolist():
             name, column = frame.columns[place], frame.iloc[:, place]
-            cells = _Cells(column, f"column {shown(name)}", notes)
-            found[name] = cells.read(self.how_.get(name, PLAIN_NUMBERS), dayfirst)
+            cells = WrittenColumn(column, f"column {shown(name)}", notes)
+            how = self.how_.get(name, PLAIN_NUMBERS)
+            if how.get("comma") and name in frame.attrs.get(DECIMAL_COMMAS, ()):
+                how = how | {"comma": False}
+            found[name] = cells.read(how, dayfirst)
         for note in notes:
             warnings.warn(note, stacklevel=2)
         return _joined(frame, numeric, found)
@@ -146,7 +148,7 @@ def _joined(frame: pd.DataFrame, numeric: Array, others: dict[Any, Array]) -> pd
             parts.append(one[:, None])
             labels.append(name)
     values = np.hstack(parts) if len(parts) > 1 else parts[0]
-    check_sizes(values, labels, frame.index)
+    check_sizes(values, lambda place: f"column {shown(labels[place])}", frame.index)
     found = pd.DataFrame(values, columns=labels, index=frame.index)
     texts = {name: one for name, one in others.items() if one.dtype.kind != "f"}
     if texts:
@@ -159,21 +161,45 @@ def _joined(frame: pd.DataFrame, numeric: Array, others: dict[Any, Array]) -> pd
     return found.set_axis(found.columns.map(str), axis=1)  # scikit-learn takes names of one kind
 
 
-class _Cells:
-    """One column that is not of plain numbers: its cells as text, without the empty ones."""
+class WrittenColumn:
+    """The cells of a column as text, without the empty ones.
 
-    def __init__(self, column: pd.Series, what: str, notes: list[str]) -> None:
+    Parameters
+    ----------
+    column : Series
+    what : str
+        The column in messages.
+    notes : list of str
+        What a user should know is appended.
+    is_target : bool, default=False
+        A target cannot be dropped, and is not used as text where a few words are among numbers.
+    """
+
+    def __init__(
+        self, column: pd.Series, what: str, notes: list[str], is_target: bool = False
+    ) -> None:
         self.column, self.what, self.notes = column, what, notes
+        self.remedy = "" if is_target else ", or drop that column"
+        self.dates = DATES if is_target else UNREAD_DATES
+        self.max_labels = 0 if is_target else MAX_LABELS
+        values = column.to_numpy(dtype=object)
         self.rows = np.flatnonzero(column.notna().to_numpy())
-        values = column.to_numpy(dtype=object)[self.rows]
-        refuse_nested(values, what, REMEDY)
-        self.texts = np.array([_as_text(one) for one in values], dtype=object)
+        if self.rows.size and isinstance(values[self.rows[0]], (list, tuple, dict, np.ndarray)):
+            raise DataError(
+                f"{what} is nested; spread it over plain columns, one number or text "
+                f"each{self.remedy}"
+            )
+        texts = [_as_text(one) for one in values[self.rows]]
+        self.rows = self.rows[[bool(one) for one in texts]]
+        self.texts = np.array([one for one in texts if one], dtype=object)
 
-    def learn(self, dayfirst: bool | None) -> tuple[How, Array]:
+    def learn(self, dayfirst: bool | None = None) -> tuple[How, Array]:
         """The format of the column, and its values."""
+        if holds_numbers(self.column.dtype):
+            return PLAIN_NUMBERS, self.column.to_numpy(dtype=float, na_value=np.nan)
         if self.column.dtype.kind == "m":
-            raise DataError(f"{self.what} {DATES}{REMEDY}")
-        text = {"kind": "text"}, self._spread(self.texts)
+            raise DataError(f"{self.what} {self.dates}{self.remedy}")
+        text = {"kind": "text"}, self.labels
         if str(self.column.dtype) == "category" or not self.texts.size:
             return text
         gaps = self._gaps()
@@ -189,13 +215,13 @@ class _Cells:
             return found
         self._refuse_odd(gaps)
         if all_match(DATE, self.texts[~gaps]):
-            raise DataError(f"{self.what} {DATES}{REMEDY}")
+            raise DataError(f"{self.what} {self.dates}{self.remedy}")
         return text
 
     def read(self, how: How, dayfirst: bool | None) -> Array:
         """The values, read as another column of that name was."""
         if how["kind"] == "text":
-            return self._spread(self.texts)
+            return self.labels
         gaps = self._gaps()
         rest, order = self._given(gaps), how.get("dayfirst")
         if how["kind"] == "date":
@@ -224,6 +250,11 @@ class _Cells:
                 "there; correct it, or leave it empty"
             )
         return self._spread(values, ~gaps)
+
+    @property
+    def labels(self) -> Array:
+        """The texts, NaN where there is none."""
+        return self._spread(self.texts)
 
     def _learn_dates(self, gaps: Array, dayfirst: bool | None) -> tuple[How, Array] | None:
         rest = self._given(gaps)
@@ -268,8 +299,8 @@ class _Cells:
         rest = np.delete(self.texts[places], odd)
         kind = "dates" if DATE.fullmatch(rest[0]) else "numbers"
         text = f"{self.what} holds {kind} but for {self._places(places[odd])}"
-        if len(set(rest)) > MAX_LABELS:
-            raise DataError(f"{text}; correct it, or leave it empty{REMEDY}")
+        if len(set(rest)) > self.max_labels:
+            raise DataError(f"{text}; correct it, or leave it empty{self.remedy}")
         self.notes.append(f"{text}, so it is used as text; correct it, or leave it empty")
 
     def _gaps(self) -> Array:
@@ -285,7 +316,7 @@ class _Cells:
         return np.asarray(self.texts[~gaps])
 
     def _places(self, places: Array) -> str:
-        return cells_at(self._spread(self.texts), self.column.index, self.rows[places])
+        return cells_at(self.labels, self.column.index, self.rows[places])
 
     def _spread(self, values: Array, there: Any = slice(None)) -> Array:
         """One value for each row of the column, NaN where there is none."""
@@ -295,7 +326,7 @@ class _Cells:
 
 
 def _as_text(value: Any) -> str:
-    """A cell as text; a category that looks like a whole number was written as one."""
+    """A cell as text without blanks at its ends; a whole number was written as one."""
     if isinstance(value, (float, np.floating)) and np.isfinite(value) and value == int(value):
         return str(int(value))
-    return str(value)
+    return str(value).strip()

@@ -138,13 +138,15 @@ class TrainingRows:
     def of(
         cls, model: Any, folds: Folds | None = None, groups: Any = None, support: bool = False
     ) -> TrainingRows | None:
-        """The training rows, compared by the splits of a search; None for Fourier features.
+        """The training rows, compared by the splits of a search.
+
+        None for Fourier features, and for a single row, which has no other to be compared with.
 
         With ``support`` new rows are compared only with those that a classifier has coefficients
         for, which are all that a saved one holds.
         """
         known = _known(model)
-        if known is None:
+        if known is None or known.shape[0] < 2:
             return None
         n = int(known.shape[0])
         rows = model.approximation is None  # landmarks are some of them, in another order

@@ -91,7 +91,8 @@ def pointwise_of(loss: str | Pointwise | None, search: Any, y: Any) -> RowLoss:
 
 def _scoring_of(search: Any) -> Any:
     """The scoring by which a search chooses; None for the estimator's own, or without a search."""
-    scoring = getattr(search, "scoring", None)
+    # an automatic estimator has short names of its own, and resolves them
+    scoring = getattr(search, "scoring_", getattr(search, "scoring", None))
     if not isinstance(scoring, (list, tuple, set, dict)):
         return scoring
     named = getattr(search, "refit", None)
