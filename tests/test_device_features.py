@@ -22,7 +22,8 @@ from onefit.folds import Folds
 from onefit.kernels import Gaussian, Laplace, Polynomial
 from onefit.linalg import arrays_of
 from onefit.losses import Squared
-from onefit.plan import CUDA_RATES, Workload, check_memory, choose
+from onefit.linalg.rates import CUDA_RATES
+from onefit.plan import Workload, check_memory, choose
 from onefit.problem import Problem
 
 N, SIZE = 54, 18

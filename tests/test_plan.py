@@ -34,7 +34,7 @@ from onefit.plan import (
 )
 from onefit.plan import memory as memory_module
 from onefit.plan.cost import COSTS
-from onefit.plan.rates import HOST_RATES, Cost, Rate, Rates
+from onefit.linalg.rates import CUDA_RATES, HOST_RATES, Cost, Rate, Rates
 from onefit.problem import Problem
 
 GIB = 1024**3
@@ -381,7 +381,7 @@ def test_threads_of_the_environment_are_those_of_the_plan():
 @pytest.mark.parametrize("method", sorted(COSTS))
 def test_a_device_counts_the_same_work_at_other_rates(method):
     work = kfold(5000, 5, 10, loss="squared" if method in ("block", "eigen") else "log")
-    here, there = estimate(work, method), estimate(work, method, plan.CUDA_RATES)
+    here, there = estimate(work, method), estimate(work, method, CUDA_RATES)
     assert there.seconds < here.seconds / 5
     if method in ("block", "eigen", "iterative"):
         assert there.flops == here.flops

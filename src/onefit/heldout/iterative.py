@@ -72,9 +72,6 @@ MAX_COLUMN_ELEMENTS, MAX_SMALL_MATRICES = 2**25, 64
 MAX_DEVICE_COLUMN_ELEMENTS, DEVICE_COLUMN_ARRAYS = 2**28, 30
 #: share of the wanted bound, minus rounding, that the residual of the iteration may take
 ITERATION_SHARE_OF_BOUND = 0.7
-#: n^2 operations of a step with few columns, in those of a factor, and the most factors that are
-#: cheaper than a decomposition
-NARROW_STEP_OPERATIONS, MAX_FACTORS = 4.0, 6
 #: bound that a fit must reach, in units of the targets' scale
 FIT_TOLERANCE_IN_SCALES = 1e-10
 #: cycles of an iteration and a residual
@@ -158,12 +155,18 @@ class _Squared(Prepared):
         if not self.method.factor or not (self.problem.K.held and self.problem.K.arrays.on_host):
             return np.zeros(lams.size, dtype=bool)
         n, k, weight = self.problem.n, len(self.folds), self.splits.weight
-        steps = self.low_rank.steps(lams * float(weight.min()), k)
-        return np.asarray(NARROW_STEP_OPERATIONS * k * steps > n * np.unique(weight).size)
+        rates = self.low_rank.rates
+        ridge, group = np.outer(weight, lams), np.repeat(np.arange(k), lams.size)
+        steps = self.low_rank.steps(ridge.ravel(), group).reshape(ridge.shape).max(axis=0)
+        factors = np.unique(weight).size * (rates.cholesky(n) + rates.triangular_inverse(n))
+        return np.asarray(steps * rates.product(n, n, k).seconds > factors.seconds)
 
     def _factored(self, path: HeldOutPath, some: Indices) -> Mask:
         """Solve some lambdas with a factor each, or many with one decomposition; which succeed."""
-        method = Block() if some.size <= MAX_FACTORS else Eigen()
+        rates, factors = self.low_rank.rates, some.size * np.unique(self.splits.weight).size
+        factor = rates.cholesky(self.problem.n) + rates.triangular_inverse(self.problem.n)
+        once = rates.eigendecomposition(self.problem.n).seconds
+        method = Block() if factors * factor.seconds <= once else Eigen()
         other = method.prepare(self.problem, self.folds).predict(path.lams[some])
         for name in ("values", "bounds", "steps"):
             getattr(path, name)[some] = getattr(other, name)
@@ -186,7 +189,7 @@ class _Squared(Prepared):
         root = np.sqrt(problem.s[:, None] * self.train[:, splits]).astype(problem.K.dtype)
         group = np.searchsorted(splits, columns[0])
         size = (1.0 / np.sqrt(ridge)).astype(root.dtype)
-        F = self.low_rank.factor(ridge, splits.size)
+        F = self.low_rank.factor(ridge, group)
         systems = Ridged.prepare(problem.K, F, root, group, size, problem.fit_intercept)
         wanted = self.method.tol * problem.scale[columns[2]]
         models = _SquaredModels(problem, self.train, columns, ridge, self._reach(splits)[group])
@@ -383,7 +386,7 @@ def fit_on_device(problem: Problem, lam: float) -> Solution:
     ridge = np.full(q, problem.ridge(lam))
     root = np.sqrt(problem.s[:, None]).astype(problem.K.dtype)
     size = (1.0 / np.sqrt(ridge)).astype(root.dtype)
-    F = LowRank(problem.K, problem.s).factor(ridge, 1)
+    F = LowRank(problem.K, problem.s).factor(ridge, columns[0])
     systems = Ridged.prepare(problem.K, F, root, columns[0], size, problem.fit_intercept)
     reach = np.full(q, 2.0 * problem.norms.root)
     models = _SquaredModels(problem, train, columns, ridge, reach)

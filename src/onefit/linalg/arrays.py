@@ -19,6 +19,7 @@ import numpy as np
 
 from onefit._types import Array, Indices
 from onefit.linalg import blas, reflections
+from onefit.linalg.rates import HOST_RATES, Rates
 from onefit.linalg.reduced import Eigenvectors, OrthogonalBasis, Tridiagonal
 
 __all__ = ["HOST", "Arrays", "arrays_of", "is_elsewhere", "to_host"]
@@ -40,11 +41,14 @@ class Arrays:
         Whether these are NumPy's arrays.
     terms : int
         Number of terms that a product sums up before it adds these sums; 0 if unknown.
+    rates : Rates
+        Speeds of its operations.
     """
 
     lib: ModuleType = np
     on_host = True
     terms = 256
+    rates: Rates = HOST_RATES
 
     def __repr__(self) -> str:
         return "the host"

@@ -1,7 +1,7 @@
 """Expected time and memory of each held-out method, and the choice among them.
 
 The operations of a method are counted as calls of a few primitives (``cost.py``), each with a
-fixed speed of the backend (``rates.py``); the memory they take (``matrices.py``) is
+fixed speed of the backend (``onefit.linalg.rates``); the memory they take (``matrices.py``) is
 compared with the memory available (``memory.py``), and the whole is printed as a table
 (``text.py``). Nothing is measured at run time and nothing is kept on disk: equal workloads lead to
 the same choice on every computer. A limit of time is kept by the clock (``deadline.py``).
@@ -20,12 +20,10 @@ from onefit.plan.memory import (
     check_method,
     choose_fit,
 )
-from onefit.plan.rates import CUDA_RATES, backend_rates
 from onefit.plan.text import Explanation, announce, explain, explain_splits
 from onefit.plan.workload import Estimate, Workload
 
 __all__ = [
-    "CUDA_RATES",
     "Deadline",
     "Estimate",
     "Explanation",
@@ -33,7 +31,6 @@ __all__ = [
     "Workload",
     "announce",
     "available_memory",
-    "backend_rates",
     "candidates",
     "check_bytes",
     "check_memory",

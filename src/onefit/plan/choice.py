@@ -9,7 +9,7 @@ from onefit.features.fit import feature_method
 from onefit.plan.cost import COSTS, FEATURE_COSTS, train_test
 from onefit.plan.matrices import device_bytes, peak_bytes
 from onefit.plan.memory import available_memory
-from onefit.plan.rates import HOST_RATES, Rates
+from onefit.linalg.rates import HOST_RATES, Rates
 from onefit.plan.workload import Estimate, Workload
 
 __all__ = ["candidates", "choose", "estimate", "fit_estimate", "split_estimate"]
@@ -39,7 +39,7 @@ def estimate(work: Workload, method: str, rates: Rates = HOST_RATES) -> Estimate
     method : {"block", "eigen", "refit", "exact", "limit", "influence", "iterative"}
         The first two are for the squared loss only.
     rates : Rates, default=HOST_RATES
-        Speeds of the backend with one thread, see :func:`onefit.plan.backend_rates`.
+        Speeds of the backend with one thread, those of its `Arrays`.
     """
     known = FEATURE_COSTS if work.features else COSTS
     check_choice("method", method, known)

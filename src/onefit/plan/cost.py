@@ -21,8 +21,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from onefit.features.feature_gram import MAX_HELD_ELEMENTS
-from onefit.inverse.low_rank import PRICES
-from onefit.plan.rates import Cost, Rates
+from onefit.inverse.low_rank import iteration_cost, most_landmarks
+from onefit.linalg.rates import Cost, Rates
 from onefit.plan.workload import Workload
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "FEATURE_COSTS",
     "active_share",
     "factorisation_ratio",
-    "landmarks",
     "train_test",
 ]
 
@@ -38,12 +37,12 @@ __all__ = [
 #: 100 rows (benchmarks/plan_choice.py)
 CALLS_PER_KERNEL, CALLS_PER_LAYOUT, CALLS_PER_LAMBDA = 120.0, 3.0, 40.0
 CALLS_PER_FOLD, CALLS_PER_ROW, CALLS_PER_NEWTON_STEP = 16.0, 0.3, 350.0
+CALLS_PER_CG_STEP, CALLS_PER_PRECONDITIONER = 16.0, 5.0
 
 #: steps assumed of Newton's method and of the repair of a leave-out (benchmarks/plan_times.py)
 NEWTON_STEPS, REPAIR_STEPS = 10, 3
-#: steps assumed of an iteration and columns of its low-rank factor (benchmarks/plan_choice.py), and
-#: the largest number of columns for which memory is reserved
-CG_STEPS, ASSUMED_LANDMARKS, MAX_LANDMARKS = 20, 400, 1000
+#: steps assumed of an iteration and columns of its low-rank factor (benchmarks/plan_choice.py)
+CG_STEPS, ASSUMED_LANDMARKS = 25, 400
 #: with features: Newton steps at a lambda that starts from the one before, and passes with a column
 #: per split for the steps of an exact method (benchmarks/plan_times.py)
 WARM_NEWTON_STEPS, EXACT_PASSES = 5, 40
@@ -143,25 +142,16 @@ def exact(work: Workload, rates: Rates) -> Cost:
 
 def iterative(work: Workload, rates: Rates) -> Cost:
     """Landmarks, a small decomposition per split, and products with all columns at once."""
-    n, k, m = work.n, work.columns, min(ASSUMED_LANDMARKS, landmarks(work.n))
+    n, m = work.n, min(ASSUMED_LANDMARKS, most_landmarks(work.n))
     if not work.quadratic:
         # lambdas one after the other, and a set-up for every Newton step
         one = replace(work, lams=1, quadratic=True)
         return work.lams * NEWTON_STEPS * iterative(one, rates)
-    setup = 3 * rates.product(n, m, m)
-    # a whole eigendecomposition takes about three times as long as a partial one
-    setup += 3 * max(1, work.folds) * rates.eigendecomposition(m)
-    step = rates.product(n, n, k) + 2 * rates.product(n, m, k) + rates.passes(n * k, 16)
-    if work.tiled:
-        step += rates.entries(n * n)
+    folds = max(1, work.folds)
+    cg = iteration_cost(n, m, work.columns, folds, CG_STEPS, rates, tiled=work.tiled)
     formed = Cost() if work.given else rates.entries(n * n)
-    calls = rates.calls(CALLS_PER_KERNEL + CG_STEPS * CALLS_PER_FOLD * max(1, work.folds))
-    return formed + setup + CG_STEPS * step + calls
-
-
-def landmarks(n: int) -> int:
-    """Columns of the low-rank factor that memory is kept for."""
-    return min(MAX_LANDMARKS, n // 3, PRICES[True].room // n)
+    calls = CG_STEPS * (CALLS_PER_CG_STEP + CALLS_PER_PRECONDITIONER * folds)
+    return formed + cg + rates.calls(CALLS_PER_KERNEL + calls)
 
 
 #: method -> cost of one kernel

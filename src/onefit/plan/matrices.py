@@ -10,9 +10,10 @@ from collections.abc import Callable
 from onefit.features.feature_gram import MAX_HELD_ELEMENTS
 from onefit.features.moments import MAX_FEATURE_ELEMENTS
 from onefit.heldout.iterative import MAX_COLUMN_ELEMENTS
+from onefit.inverse.low_rank import most_landmarks
 from onefit.inverse.spectrum import MAX_BLOCK_ELEMENTS_PER_N2, MAX_CACHED_SUMS
 from onefit.linalg.partial_eigh import MAX_BLOCKS, PERMUTED_ROWS
-from onefit.plan.cost import active_share, landmarks
+from onefit.plan.cost import active_share
 from onefit.plan.workload import Workload
 
 __all__ = ["device_bytes", "peak_bytes"]
@@ -53,7 +54,7 @@ def device_bytes(work: Workload, method: str) -> int:
             8 * (4.0 * min(MAX_FEATURE_ELEMENTS, n * m) + (max(1, work.folds) + 6.0) * m * m)
         )
     if method == "iterative":
-        m = float(landmarks(work.n))
+        m = float(most_landmarks(work.n))
         k = float(work.columns) if work.quadratic else work.columns / work.lams
         columns = min(n * k, max(DEVICE_MAX_COLUMN_ELEMENTS, n * work.lams * work.targets))
         numbers = DEVICE_CG_ARRAYS * columns + 2.0 * n * m + work.folds * m * m
@@ -138,8 +139,8 @@ def _train_test(work: Workload) -> float:
 def _iterative(work: Workload) -> float:
     """K where it is held, the landmarks' columns twice, and a dozen arrays of the iteration."""
     columns = min(work.columns, max(MAX_COLUMN_ELEMENTS // work.n, work.lams * work.targets))
-    small = max(1, work.folds) * landmarks(work.n) ** 2 / work.n**2
-    rest = (2.0 * landmarks(work.n) + 14.0 * columns) / work.n + small
+    small = max(1, work.folds) * most_landmarks(work.n) ** 2 / work.n**2
+    rest = (2.0 * most_landmarks(work.n) + 14.0 * columns) / work.n + small
     return rest + (float(work.given) if work.tiled else 1.0)
 
 

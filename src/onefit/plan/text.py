@@ -9,7 +9,7 @@ from html import escape
 from onefit._format import aligned, count, duration, memory
 from onefit.plan.choice import candidates, estimate
 from onefit.plan.cost import factorisation_ratio
-from onefit.plan.rates import HOST_RATES, Rates
+from onefit.linalg.rates import HOST_RATES, Rates
 from onefit.plan.workload import Estimate, Workload
 
 __all__ = ["Explanation", "announce", "explain", "explain_splits"]

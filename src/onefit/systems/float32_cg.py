@@ -15,9 +15,8 @@ the copy of K, entries that are negligible beside its diagonal are zero: repeate
 underflow, which takes processors a hundred times as long.
 
 **When it pays.** The steps depend on how K's eigenvalues are spread beside the ridge; a trial with
-one column, which costs little, counts them (``Float32Kernel.pays``). A factor of p rows takes
-p^3 operations, a step n^2 for each column, so that a factor costs as much as a number of steps in
-proportion to p (p/n)^2.
+one column, which costs little, counts them (``Float32Kernel.pays``). They are compared with the
+number of steps of a single column that take as long as a factor (onefit.linalg.rates).
 """
 
 from __future__ import annotations
@@ -38,9 +37,6 @@ __all__ = ["Float32CG", "Float32Kernel"]
 
 #: relative residual that one round of iteration leaves
 ROUND_TOLERANCE = 1e-4
-#: steps of iteration, in total, that cost as much as a factor of n rows, per row
-#: (benchmarks/ablation.py)
-FACTOR_STEPS_PER_ROW = 0.06
 #: number of rows with curvature below which a factor is always used
 MIN_FLOAT32_CURVED_ROWS = 300
 #: entries of K that the copy sets to zero, relative to its diagonal
@@ -79,7 +75,8 @@ class Float32Kernel:
         bound.
         """
         n, p = d.size, int(np.count_nonzero(d))
-        affordable = int(FACTOR_STEPS_PER_ROW * p * (p / n) ** 2 / newton)
+        factor, step = linalg.HOST.rates.cholesky(p), linalg.HOST.rates.at(1, 4).product(n, n, 1)
+        affordable = int(factor.seconds / step.seconds / newton)
         before, fewest, most = self.last
         if p < MIN_FLOAT32_CURVED_ROWS or (fewest > affordable and ridge <= before):
             return False

@@ -51,7 +51,7 @@ class KrylovSystem(System):
     def _solve(self, model: NewtonModel) -> tuple[Array, Array]:
         problem, k = self.problem, self.ridge.size
         root = np.sqrt(problem.s[:, None] * model.d / (2.0 * self.ridge)).astype(problem.K.dtype)
-        F = self.low_rank.factor(1.0 / np.square(root).max(axis=0), k)
-        ones = np.ones(k, dtype=root.dtype)
-        systems = Ridged.prepare(problem.K, F, root, np.arange(k), ones, problem.fit_intercept)
+        group, ones = np.arange(k), np.ones(k, dtype=root.dtype)
+        F = self.low_rank.factor(1.0 / np.square(root).max(axis=0), group)
+        systems = Ridged.prepare(problem.K, F, root, group, ones, problem.fit_intercept)
         return bordered(systems, root, model.missing, model.total, self.tolerance)
