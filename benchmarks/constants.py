@@ -207,11 +207,8 @@ def compare(name: str, paths: tuple[str, ...], rounds: int, quick: bool) -> list
         for factor in FACTORS:
             seconds, (_, other, scores) = middle(found[path, factor]), found[path, factor][0]
             text = scores if np.isnan(seconds) else f"{seconds / base:.2f}"
-            row[f"x {factor:g}"] = text + (
-                ""
-                if abs(other - share) < 5e-4
-                else f", {100 * other:.1f} % not {100 * share:.1f} %"
-            )
+            note = "" if abs(other - share) < 5e-4 else f", {other:.1%} not {share:.1%}"
+            row[f"x {factor:g}"] = text + note
         rows.append(row)
     return rows
 
