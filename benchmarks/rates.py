@@ -1,9 +1,9 @@
 """The fixed rates of the cost model beside what this machine measures; for developers alone.
 
-Prints, for every primitive of ``onefit.linalg.rates``, the speed of the table and the one measured at
-a few sizes with one thread (by processor time) and with two (by the wall); with ``--device cuda``,
-those of a device. Nothing is written down: a table that is off by the same factor throughout is
-right, since choices depend on ratios; one that is not is corrected by hand.
+Prints, for every primitive of ``onefit.linalg.rates``, the speed of the table and the one measured
+at a few sizes with one thread (by processor time) and with two (by the wall); with
+``--device cuda``, those of a device. Nothing is written down: a table that is off by the same
+factor throughout is right, since choices depend on ratios; one that is not is corrected by hand.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def main() -> None:
     flags.add_argument("--device", help="cuda, or another device; the processor by default")
     flags.add_argument("--quick", action="store_true", help="small sizes, to see that it works")
     flags = flags.parse_args()
-    from onefit.linalg.which import named_device
     from onefit.linalg import HOST
+    from onefit.linalg.which import named_device
 
     if flags.device:
         device = named_device(flags.device)

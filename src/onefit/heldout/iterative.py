@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,19 +45,22 @@ from onefit._validation import check_positive
 from onefit.columns.solve import from_coefficients
 from onefit.folds import Folds
 from onefit.gram import Gram
+from onefit.heldout import cost as costs
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.heldout.driver import LeaveOutDriver, Policy
 from onefit.heldout.refit import refit_uncertified
 from onefit.heldout.scaled import weight_roots
 from onefit.heldout.splits import Splits
 from onefit.heldout.squared import Block, Eigen, factored
+from onefit.heldout.workload import Workload
 from onefit.inverse.krylov import (
     MAX_CG_STEPS,
     Ridged,
     Watch,
     conjugate_gradients,
 )
-from onefit.inverse.low_rank import LowRank
+from onefit.inverse.low_rank import LowRank, iteration_cost, most_landmarks
+from onefit.linalg.rates import Cost, Rates
 from onefit.linalg.slices import SLICE_BITS
 from onefit.problem import Problem, Solution
 from onefit.proof.certificate import EXACT_TOLERANCE
@@ -72,6 +76,12 @@ MAX_COLUMN_ELEMENTS, MAX_SMALL_MATRICES = 2**25, 64
 MAX_DEVICE_COLUMN_ELEMENTS, DEVICE_COLUMN_ARRAYS = 2**28, 30
 #: share of the wanted bound, minus rounding, that the residual of the iteration may take
 ITERATION_SHARE_OF_BOUND = 0.7
+#: bytes of the tiles of K on a device
+DEVICE_TILE_BYTES = 2**31
+#: steps assumed of an iteration, and columns of its low-rank factor (benchmarks/plan_choice.py)
+CG_STEPS, ASSUMED_LANDMARKS = 25, 400
+#: calls of a step, and of the small matrix of a fold in it (onefit.heldout.cost)
+CALLS_PER_CG_STEP, CALLS_PER_PRECONDITIONER = 16.0, 5.0
 #: bound that a fit must reach, in units of the targets' scale
 FIT_TOLERANCE_IN_SCALES = 1e-10
 #: cycles of an iteration and a residual
@@ -126,6 +136,37 @@ class Iterative(HeldOutMethod):
         policy = Policy(self.name, low_rank=low_rank, wanted=max(self.tol, EXACT_TOLERANCE))
         return LeaveOutDriver(splits, policy)
 
+    @classmethod
+    def cost(cls, work: Workload, rates: Rates) -> Cost:
+        """Landmarks, a small decomposition per split, and products with all columns at once."""
+        n, m = work.n, min(ASSUMED_LANDMARKS, most_landmarks(work.n))
+        if not work.quadratic:
+            # lambdas one after the other, and a set-up for every Newton step
+            one = replace(work, lams=1, quadratic=True)
+            return work.lams * costs.NEWTON_STEPS * cls.cost(one, rates)
+        folds = max(1, work.folds)
+        cg = iteration_cost(n, m, work.columns, folds, CG_STEPS, rates, tiled=work.tiled)
+        formed = Cost() if work.given else rates.entries(n * n)
+        calls = CG_STEPS * (CALLS_PER_CG_STEP + CALLS_PER_PRECONDITIONER * folds)
+        return formed + cg + rates.calls(costs.CALLS_PER_KERNEL + calls)
+
+    @classmethod
+    def matrices(cls, work: Workload) -> float:
+        """K where it is held, the landmarks' columns twice, and a dozen arrays of the iteration."""
+        n, m = work.n, most_landmarks(work.n)
+        columns = min(work.columns, max(MAX_COLUMN_ELEMENTS // n, work.lams * work.targets))
+        rest = (2.0 * m + 14.0 * columns) / n + max(1, work.folds) * m**2 / n**2
+        return rest + (float(work.given) if work.tiled else 1.0)
+
+    @classmethod
+    def device_bytes(cls, work: Workload) -> float:
+        n, m = float(work.n), float(most_landmarks(work.n))
+        k = float(work.columns) if work.quadratic else work.columns / work.lams
+        columns = min(n * k, max(MAX_DEVICE_COLUMN_ELEMENTS, n * work.lams * work.targets))
+        numbers = DEVICE_COLUMN_ARRAYS * columns + 2.0 * n * m + work.folds * m * m
+        held = DEVICE_TILE_BYTES if work.tiled else work.itemsize * n * n
+        return held + work.itemsize * numbers
+
 
 class _Squared(Prepared):
     """All splits and lambdas of the squared loss, as columns of one iteration."""
@@ -163,10 +204,9 @@ class _Squared(Prepared):
 
     def _factored(self, path: HeldOutPath, some: Indices) -> Mask:
         """Solve some lambdas with a factor each, or many with one decomposition; which succeed."""
-        rates, factors = self.low_rank.rates, some.size * np.unique(self.splits.weight).size
-        factor = rates.cholesky(self.problem.n) + rates.triangular_inverse(self.problem.n)
-        once = rates.eigendecomposition(self.problem.n).seconds
-        method = Block() if factors * factor.seconds <= once else Eigen()
+        factors = some.size * np.unique(self.splits.weight).size
+        most = self.low_rank.rates.factors_per_eigendecomposition(self.problem.n)
+        method = Block() if factors <= most else Eigen()
         other = method.prepare(self.problem, self.folds).predict(path.lams[some])
         for name in ("values", "bounds", "steps"):
             getattr(path, name)[some] = getattr(other, name)

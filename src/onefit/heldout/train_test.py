@@ -26,17 +26,20 @@ from onefit import linalg
 from onefit._types import Array, Indices, Mask
 from onefit.columns.fit import certified
 from onefit.folds import Folds
+from onefit.heldout import cost as costs
 from onefit.heldout.base import HeldOutPath
 from onefit.heldout.iterative import Iterative
 from onefit.heldout.path import FullPath
 from onefit.heldout.refit import fill_refits, refit_again, refit_uncertified
 from onefit.heldout.scaled import scaled_matrix, weight_roots
 from onefit.heldout.splits import Splits
+from onefit.heldout.workload import Workload
 from onefit.inverse.shifted import solve_shifted
+from onefit.linalg.rates import Cost, Rates
 from onefit.problem import Problem, Solution
 from onefit.proof.certificate import EXACT_TOLERANCE
 
-__all__ = ["TestValues", "iterate_test", "predict_test"]
+__all__ = ["TestValues", "iterate_test", "predict_test", "split_cost", "split_matrices"]
 
 #: lambdas from which one tridiagonal form costs less than a factor for each: it takes as long as
 #: 4.8 Cholesky factors of 480 to 1,500 rows (benchmarks/rates.py)
@@ -126,6 +129,33 @@ def iterate_test(problem: Problem, lams: Array) -> TestValues:
     """The same by one iteration for all lambdas, which needs products with K alone."""
     method = Iterative(factor=problem.K.arrays.on_host)
     return TestValues.of(method.prepare(problem, _split(problem)).predict(lams))
+
+
+def split_cost(work: Workload, rates: Rates) -> Cost:
+    """Predictions of one test set at all lambdas: a tridiagonal form, or a fit per lambda."""
+    m = max(work.removed, default=0)
+    rest = work.n - m
+    shared = rates.gathers(rest * rest) + rates.passes(rest * rest, 2)
+    predicted = rates.product(m, rest, work.lams * work.targets) + rates.calls(
+        costs.CALLS_PER_LAMBDA
+    )
+    if not work.quadratic:
+        fits = work.lams * costs.fit(rest, work, rates)
+    else:
+        fits = rates.tridiagonal(rest)
+        fits += rates.product(rest, rest, work.lams * work.targets)
+    return costs.kernel(work, rates) + shared + fits + predicted
+
+
+def split_matrices(work: Workload) -> float:
+    """K of training and test rows, the training block twice, and a Newton step where it takes one.
+
+    Every worker keeps the distances of its split.
+    """
+    part = (work.n - min(work.removed, default=0)) / work.n
+    kept = 1.0 if work.kernels > 1 and work.busy > 1 else 0.0
+    steps = 0.0 if work.quadratic else costs.fit_matrices(work) * part**2
+    return kept + 1.0 + 2.0 * part**2 + part * (1.0 - part) + steps
 
 
 def _split(problem: Problem) -> Folds:

@@ -130,6 +130,11 @@ class Rates:
         """The inverse of a positive definite matrix."""
         return self.cholesky(n) + 2 * self.triangular_inverse(n)
 
+    def factors_per_eigendecomposition(self, n: float) -> float:
+        """Number of Cholesky factors with inverse that cost as much as one eigendecomposition."""
+        factor = self.cholesky(n) + self.triangular_inverse(n)
+        return self.eigendecomposition(n).seconds / factor.seconds
+
     def tridiagonal(self, n: float) -> Cost:
         """A tridiagonal form without its basis."""
         return TRIDIAGONAL_PER_EIGENDECOMPOSITION * self.eigendecomposition(n)
