@@ -48,7 +48,7 @@ from onefit.gram import Gram
 from onefit.heldout import cost as costs
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.heldout.driver import LeaveOutDriver, Policy
-from onefit.heldout.refit import refit_uncertified
+from onefit.heldout.refit import finished
 from onefit.heldout.scaled import weight_roots
 from onefit.heldout.splits import Splits
 from onefit.heldout.squared import Block, Eigen, factored
@@ -185,11 +185,7 @@ class _Squared(Prepared):
         quick = np.flatnonzero(~slow)
         for splits in self._batches(quick.size) if quick.size else ():
             self._fill(path, self._solved(path.lams[quick], splits), quick)
-        if self.method.tol <= EXACT_TOLERANCE:
-            for i in np.flatnonzero(path.done).tolist():
-                every = np.arange(len(self.folds))
-                refit_uncertified(path, i, self.problem, self.splits.positive, every)
-        return path.judged(self.problem)
+        return finished(path, self.splits, again=self.method.tol <= EXACT_TOLERANCE)
 
     def _slow(self, lams: Array) -> Mask:
         """Lambdas that a factor is expected to serve with fewer operations than an iteration."""

@@ -30,7 +30,7 @@ from onefit.heldout import cost as costs
 from onefit.heldout.base import HeldOutPath
 from onefit.heldout.iterative import Iterative
 from onefit.heldout.path import FullPath
-from onefit.heldout.refit import fill_refits, refit_again, refit_uncertified
+from onefit.heldout.refit import fill_refits, finished, refit_again
 from onefit.heldout.scaled import scaled_matrix, weight_roots
 from onefit.heldout.splits import Splits
 from onefit.heldout.workload import Workload
@@ -118,11 +118,9 @@ def predict_test(problem: Problem, lams: Array) -> TestValues:
         Test rows in the order of the problem.
     """
     path = HeldOutPath.empty(problem, _split(problem), "train_test", lams)
-    if problem.quadratic and len(lams) >= MIN_TRIDIAGONAL_LAMS:
-        _by_shifts(path, problem)
-    else:
-        _by_path(path, problem)
-    return TestValues.of(path.judged(problem))
+    shifts = problem.quadratic and len(lams) >= MIN_TRIDIAGONAL_LAMS
+    (_by_shifts if shifts else _by_path)(path, problem)
+    return TestValues.of(finished(path, Splits.columns(problem, path.folds), again=shifts))
 
 
 def iterate_test(problem: Problem, lams: Array) -> TestValues:
@@ -185,9 +183,6 @@ def _by_shifts(path: HeldOutPath, problem: Problem) -> None:
     relative = changed * norm + epsilon * (64.0 + n)
     size = np.abs(inner.Y).max(axis=0) + np.abs(path.values).max(axis=1)
     path.bounds[:, 0] = (relative * float(root.max() / root.min()))[:, None] * size
-    for i in range(L):
-        with path.attempt([i]):
-            refit_uncertified(path, i, problem, path.folds, np.arange(1))
 
 
 def _by_path(path: HeldOutPath, problem: Problem) -> None:
