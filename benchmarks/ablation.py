@@ -109,7 +109,9 @@ PATHS = {
     "MAX_FIXED_CURVATURE_STEPS = 6": partial(
         constant, "onefit.columns.newton", "MAX_FIXED_CURVATURE_STEPS", 6
     ),
-    "FOLD_NEWTON_STEPS = 4": partial(constant, "onefit.heldout.path", "FOLD_NEWTON_STEPS", 4),
+    "EXPECTED_NEWTON_STEPS = 4": partial(
+        constant, "onefit.heldout.path", "EXPECTED_NEWTON_STEPS", 4
+    ),
     "MAX_CACHED_SUMS = 4": partial(constant, "onefit.inverse.spectrum", "MAX_CACHED_SUMS", 4),
     "MAX_BLOCKS = 4": partial(constant, "onefit.linalg.partial_eigh", "MAX_BLOCKS", 4),
 }

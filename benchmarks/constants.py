@@ -33,9 +33,6 @@ CONSTANTS = {
         "linalg.shift_interpolation.SMALL_EIGENVALUE_SHARE",
         "linalg.shift_interpolation.WEIGHT_TOLERANCE",
         "linalg.partial_eigh.MIN_BLOCK_ROWS",
-        "inverse.spectrum.MAX_BLOCK_ELEMENTS_PER_N2",
-        "inverse.spectrum.HOST_SQUARE_ROWS",
-        "linalg.partial_eigh.PERMUTED_ROWS",
     ),
     "hinge, exact": (
         "columns.certify.MAX_DRIFT_SHARE_OF_TOLERANCE",
@@ -47,16 +44,13 @@ CONSTANTS = {
         "columns.newton.MAX_SLOPE_SHARE",
         "columns.newton.MIN_DECREASE_SHARE",
         "columns.newton.MIN_STEP_SHARE",
-        "heldout.path.MAX_ALONE_SPLITS",
         "heldout.path.MAX_BATCH_COLUMNS",
         "systems.update.MAX_CHANGED_SHARE",
     ),
     "Huber of narrow kernels, exact": (
-        "heldout.path.FOLD_NEWTON_STEPS",
-        "heldout.path.FULL_NEWTON_STEPS",
+        "heldout.path.EXPECTED_NEWTON_STEPS",
         "systems.float32_cg.DROPPED_ENTRY",
-        "systems.float32_cg.MIN_FLOAT32_CURVED_ROWS",
-        "systems.float32_cg.ROUND_TOLERANCE",
+        "inverse.krylov.CG_RESIDUAL",
     ),
     "log, exact": (
         "columns.newton.LINEAR_TOLERANCE_IN_SCALES",
@@ -78,14 +72,14 @@ CONSTANTS = {
         "inverse.low_rank.SPECTRUM_SAMPLE_ROWS",
     ),
     "hinge, iterative": (
-        "systems.iterative.NEWTON_RESIDUAL",
+        "inverse.krylov.CG_RESIDUAL",
     ),
     "log of features, exact": (
         "features.hessian.MAX_FLAT_CURVATURE_SHARE",
         "features.lines.MAX_LEFT_SLOPE_SHARE",
         "features.newton.MAX_STEPS_WITHOUT_GAIN",
         "features.side_by_side.MAX_PRIMAL_CG_STEPS",
-        "features.side_by_side.PRIMAL_CG_RESIDUAL",
+        "inverse.krylov.CG_RESIDUAL",
     ),
     "leading parts of the rows": (
         "prefixes.parts.CG_TOLERANCE",

@@ -42,6 +42,7 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
 from onefit._validation import check_positive
+from onefit.columns.newton import LINEAR_TOLERANCE_IN_SCALES
 from onefit.columns.solve import from_coefficients
 from onefit.folds import Folds
 from onefit.gram import Gram
@@ -74,17 +75,16 @@ MAX_SINGLE_ROW_SPLITS = 200
 MAX_COLUMN_ELEMENTS, MAX_SMALL_MATRICES = 2**25, 64
 #: the same on a device with enough memory, and how many of these arrays there are at a time
 MAX_DEVICE_COLUMN_ELEMENTS, DEVICE_COLUMN_ARRAYS = 2**28, 30
-#: share of the wanted bound, minus rounding, that the residual of the iteration may take
-ITERATION_SHARE_OF_BOUND = 0.7
+#: share of the wanted bound, minus rounding, that the residual of the iteration may take: of 0.7,
+#: the true residual exceeds more, and fewer splits are certified (benchmarks/constants.py)
+ITERATION_SHARE_OF_BOUND = 0.1
 #: bytes of the tiles of K on a device
 DEVICE_TILE_BYTES = 2**31
 #: steps assumed of an iteration, and columns of its low-rank factor (benchmarks/plan_choice.py)
 CG_STEPS, ASSUMED_LANDMARKS = 25, 400
 #: calls of a step, and of the small matrix of a fold in it (onefit.heldout.cost)
 CALLS_PER_CG_STEP, CALLS_PER_PRECONDITIONER = 16.0, 5.0
-#: bound that a fit must reach, in units of the targets' scale
-FIT_TOLERANCE_IN_SCALES = 1e-10
-#: cycles of an iteration and a residual
+#: cycles of an iteration and a residual (benchmarks/constants.py)
 MAX_REFINEMENT_CYCLES = 6
 
 
@@ -426,7 +426,7 @@ def fit_on_device(problem: Problem, lam: float) -> Solution:
     systems = Ridged.prepare(problem.K, F, root, columns[0], size, problem.fit_intercept)
     reach = np.full(q, 2.0 * problem.norms.root)
     models = _SquaredModels(problem, train, columns, ridge, reach)
-    models.iterate(systems, FIT_TOLERANCE_IN_SCALES * problem.scale, Iterative())
+    models.iterate(systems, LINEAR_TOLERANCE_IN_SCALES * problem.scale, Iterative())
     a = xp.host(xp.astype(models.a, problem.K.dtype))
     return from_coefficients(problem, lam, a, models.b, int(models.steps.max()))
 

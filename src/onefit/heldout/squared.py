@@ -45,12 +45,11 @@ from onefit.heldout.scaled import scale_in_place, scaled_matrix
 from onefit.heldout.workload import Workload
 from onefit.inverse import EigenInverse, RidgeInverse, TriangularInverse, solve_block
 from onefit.inverse.spectrum import (
-    MAX_BLOCK_ELEMENTS_PER_N2,
     MAX_CACHED_SUMS,
     ShiftedSums,
     Spectrum,
 )
-from onefit.linalg.partial_eigh import MAX_BLOCKS, PERMUTED_ROWS
+from onefit.linalg.partial_eigh import MAX_BLOCKS
 from onefit.linalg.rates import Cost, Rates
 from onefit.problem import Problem
 
@@ -165,11 +164,11 @@ class Eigen(HeldOutMethod):
         part, ridges = work.largest / work.n, work.lams * work.ridges
         # a single lambda has nothing to be made together with
         held = min(MAX_CACHED_SUMS, ridges) * part**2
-        together = min(ridges * part**2, MAX_BLOCK_ELEMENTS_PER_N2) + held if ridges > 1 else 0.0
+        together = min(ridges * part**2, 1.0) + held if ridges > 1 else 0.0
         # with the columns of the tears, in Q's coordinates and multiplied by it, and as much for
         # what they are made from and become
         table = 4.0 * ridges * (work.targets + MAX_BLOCKS) / work.n
-        return 2.0 + PERMUTED_ROWS / work.n + 2.0 * part + 2.0 * part**2 + together + table
+        return 2.0 + linalg.HOST.panel_rows / work.n + 2.0 * part + 2.0 * part**2 + together + table
 
     @classmethod
     def device_bytes(cls, work: Workload) -> float:

@@ -45,13 +45,16 @@ from onefit._types import Array, Indices
 from onefit.gram import Gram
 from onefit.linalg import Arrays, arrays_of
 
-__all__ = ["KrylovSolution", "Ridged", "Watch", "bordered", "conjugate_gradients"]
+__all__ = ["CG_RESIDUAL", "KrylovSolution", "Ridged", "Watch", "bordered", "conjugate_gradients"]
 
 #: steps after which a column is stopped
 MAX_CG_STEPS = 1000
 #: operations between two checks for an interrupt
 MAX_UNINTERRUPTED_OPERATIONS = 2**33
-#: residual that is due to rounding, in units of rounding
+#: relative residual that is left where a further step or round corrects it
+#: (benchmarks/constants.py)
+CG_RESIDUAL = 1e-4
+#: residual that is due to rounding, in units of rounding (benchmarks/constants.py)
 RESIDUAL_FLOOR_IN_ROUNDINGS = 64.0
 
 #: called after every step with the residuals, relative to their targets

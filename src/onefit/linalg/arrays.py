@@ -41,6 +41,9 @@ class Arrays:
         Whether these are NumPy's arrays.
     terms : int
         Number of terms that a product sums up before it adds these sums; 0 if unknown.
+    panel_rows : int
+        Rows of a matrix that are worked on at a time, where the result of all would need as much
+        memory as the matrix (benchmarks/constants.py).
     rates : Rates
         Speeds of its operations.
     """
@@ -48,6 +51,7 @@ class Arrays:
     lib: ModuleType = np
     on_host = True
     terms = 256
+    panel_rows = 128
     rates: Rates = HOST_RATES
 
     def __repr__(self) -> str:

@@ -48,6 +48,7 @@ class Device(Arrays):
 
     on_host = False
     terms = 0
+    panel_rows = 1024
     #: those of the processor, for a library that computes there
     rates = replace(HOST_RATES, on_device=True)
     #: exceptions that the library raises for too little memory

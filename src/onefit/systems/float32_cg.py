@@ -29,17 +29,13 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array
 from onefit.gram import DenseGram
-from onefit.inverse.krylov import Ridged, bordered, conjugate_gradients
+from onefit.inverse.krylov import CG_RESIDUAL, Ridged, bordered, conjugate_gradients
 from onefit.problem import Problem
 from onefit.systems.base import NewtonModel, System
 
 __all__ = ["Float32CG", "Float32Kernel"]
 
-#: relative residual that one round of iteration leaves
-ROUND_TOLERANCE = 1e-4
-#: number of rows with curvature below which a factor is always used
-MIN_FLOAT32_CURVED_ROWS = 300
-#: entries of K that the copy sets to zero, relative to its diagonal
+#: entries of K that the copy sets to zero, relative to its diagonal (benchmarks/constants.py)
 DROPPED_ENTRY = 1e-12
 
 
@@ -78,7 +74,7 @@ class Float32Kernel:
         factor, step = linalg.HOST.rates.cholesky(p), linalg.HOST.rates.at(1, 4).product(n, n, 1)
         affordable = int(factor.seconds / step.seconds / newton)
         before, fewest, most = self.last
-        if p < MIN_FLOAT32_CURVED_ROWS or (fewest > affordable and ridge <= before):
+        if p == 0 or (fewest > affordable and ridge <= before):
             return False
         if most * np.sqrt(before / ridge) > affordable:
             root = np.sqrt(self.problem.s * d / (2.0 * ridge))[:, None]
@@ -93,7 +89,7 @@ class Float32Kernel:
         right = ((root > 0.0) * random.normal(size=root.shape)).astype(np.float32)
         systems = self.systems(root)
         size = np.sqrt(linalg.dots(right, right))
-        return int(conjugate_gradients(systems, right, ROUND_TOLERANCE * size, most + 1).steps[0])
+        return int(conjugate_gradients(systems, right, CG_RESIDUAL * size, most + 1).steps[0])
 
     def systems(self, root: Array) -> Ridged:
         """I + R K R for the columns of ``root``, the diagonals of R."""
@@ -112,12 +108,12 @@ class Float32CG(System):
     ridge : (k,) array
         Lambda of each column.
     rounds : int, default=2
-        Each leaves ROUND_TOLERANCE of what the last did.
+        Each leaves CG_RESIDUAL of what the last did.
     """
 
     def __init__(self, kernel: Float32Kernel, ridge: Array, rounds: int = 2) -> None:
         self.kernel, self.ridge, self.rounds = kernel, ridge, rounds
-        self.tolerance = ROUND_TOLERANCE**rounds
+        self.tolerance = CG_RESIDUAL**rounds
 
     def take(self, columns: Any) -> Float32CG:
         return Float32CG(self.kernel, self.ridge[columns], self.rounds)
@@ -127,9 +123,9 @@ class Float32CG(System):
         two, sd = (2.0 * self.ridge).astype(model.d.dtype), problem.s[:, None] * model.d
         root, c = np.sqrt(sd / two), two / np.where(curved, sd, np.inf)
         systems = self.kernel.systems(root)
-        a, b = bordered(systems, root, model.missing, model.total, ROUND_TOLERANCE)
+        a, b = bordered(systems, root, model.missing, model.total, CG_RESIDUAL)
         for _ in range(self.rounds - 1):
             e = (model.missing - problem.K.matmul(a) - c * a - b) * curved
-            da, db = bordered(systems, root, e, model.total + a.sum(axis=0), ROUND_TOLERANCE)
+            da, db = bordered(systems, root, e, model.total + a.sum(axis=0), CG_RESIDUAL)
             a, b = a + da, b + db
         return a, b

@@ -42,8 +42,8 @@ from onefit.systems.cholesky import Cholesky
 __all__ = ["ColumnUpdate", "SharedFactor", "Update"]
 
 #: share of the rows with curvature that may have changed before a new factor costs less than
-#: another change of the old one
-MAX_CHANGED_SHARE = 0.08
+#: another change of the old one (benchmarks/constants.py)
+MAX_CHANGED_SHARE = 0.1
 
 #: the place of the border
 _BORDER = np.zeros(1, dtype=np.intp)
