@@ -50,6 +50,7 @@ CONSTANTS = {
     "Huber of narrow kernels, exact": (
         "heldout.path.EXPECTED_NEWTON_STEPS",
         "systems.float32_cg.DROPPED_ENTRY",
+        "systems.float32_cg.MIN_FLOAT32_CURVED_ROWS",
         "inverse.krylov.CG_RESIDUAL",
     ),
     "log, exact": (
@@ -82,7 +83,7 @@ CONSTANTS = {
         "inverse.krylov.CG_RESIDUAL",
     ),
     "leading parts of the rows": (
-        "prefixes.parts.CG_TOLERANCE",
+        "inverse.krylov.CG_RESIDUAL",
         "prefixes.parts.CHANGE_PER_TARGET",
         "prefixes.parts.MAX_COLUMNS",
         "prefixes.parts.MAX_CORRECTION_RATIO",

@@ -39,7 +39,7 @@ SMALL_EIGENVALUE_SHARE = 1e-3
 #: sample points of a group's range
 SAMPLE_POINTS = 48
 #: cost of a sum in addition to its eigenvalues, in eigenvalues
-CALL_COST_IN_EIGENVALUES = 56
+CALL_COST_IN_EIGENVALUES = 50
 
 
 @dataclass(frozen=True)

@@ -35,19 +35,18 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.gram import DenseGram
-from onefit.inverse.krylov import Ridged, bordered
+from onefit.inverse.krylov import CG_RESIDUAL, Ridged, bordered
 from onefit.inverse.low_rank import LowRank
 from onefit.prefixes.factor import Prefixes
 
 __all__ = ["MAX_COLUMNS", "Order", "PartFits"]
 
 #: change of a prediction, in units of the largest target, at which corrections end
+#: (benchmarks/constants.py, with the next)
 CHANGE_PER_TARGET = 1e-9
 #: largest ratio of a correction to the last one; with more, a factor in double precision is cheaper
 MAX_CORRECTION_RATIO = 1e-2
-#: relative residual that conjugate gradients leave, above the rounding of single precision
-CG_TOLERANCE = 1e-5
-#: columns of n rows that are solved side by side
+#: columns of n rows that are solved side by side (benchmarks/constants.py)
 MAX_COLUMNS = 100
 
 #: a and b for residuals (n, k) and sums of coefficients (k,)
@@ -204,7 +203,7 @@ class PartFits:
         )  # fmt: skip
 
         def solve(residual: Array, total: Array) -> tuple[Array, Array]:
-            da, db = bordered(systems, root, residual[rows], total, CG_TOLERANCE)
+            da, db = bordered(systems, root, residual[rows], total, CG_RESIDUAL)
             return self._scattered(rows, da), db
 
         found = self._corrected(distinct, solve)

@@ -35,6 +35,9 @@ from onefit.systems.base import NewtonModel, System
 
 __all__ = ["Float32CG", "Float32Kernel"]
 
+#: number of rows with curvature below which a factor is always used: fewer save no time
+#: (benchmarks/constants.py), and steps with fewer digits cost certificates of "limit"
+MIN_FLOAT32_CURVED_ROWS = 300
 #: entries of K that the copy sets to zero, relative to its diagonal (benchmarks/constants.py)
 DROPPED_ENTRY = 1e-12
 
@@ -74,7 +77,7 @@ class Float32Kernel:
         factor, step = linalg.HOST.rates.cholesky(p), linalg.HOST.rates.at(1, 4).product(n, n, 1)
         affordable = int(factor.seconds / step.seconds / newton)
         before, fewest, most = self.last
-        if p == 0 or (fewest > affordable and ridge <= before):
+        if p < MIN_FLOAT32_CURVED_ROWS or (fewest > affordable and ridge <= before):
             return False
         if most * np.sqrt(before / ridge) > affordable:
             root = np.sqrt(self.problem.s * d / (2.0 * ridge))[:, None]
