@@ -21,13 +21,14 @@ from functools import cached_property
 
 import numpy as np
 
+from onefit import linalg
 from onefit._types import Array
 from onefit.columns.fit import FitError
 from onefit.features.feature_gram import MAX_HELD_ELEMENTS
 from onefit.features.fold_models import FoldModels, newton, squared
 from onefit.features.in_memory import all_rows, moments, split_problem
 from onefit.features.leave_one import FeatureHat, make_hat
-from onefit.features.moments import MAX_FEATURE_ELEMENTS, Moments
+from onefit.features.moments import Moments
 from onefit.features.parts import MAX_MOMENT_ELEMENTS, RowParts, partitions
 from onefit.features.split_problem import SplitProblem
 from onefit.folds import Folds
@@ -75,7 +76,7 @@ class FeatureMethod(HeldOutMethod):
         """Chunks, and a matrix per fold; features of all rows are kept only where there is room."""
         n, m = float(work.n), float(work.features)
         matrices = (max(1, work.folds) + 6.0) * m * m
-        return 8 * (4.0 * min(MAX_FEATURE_ELEMENTS, n * m) + matrices)
+        return 8 * (4.0 * min(linalg.CHUNK_ELEMENTS, n * m) + matrices)
 
 
 class GramFolds(FeatureMethod):
@@ -260,4 +261,4 @@ def feature_bytes(work: Workload) -> int:
     kept = n * m if n * m <= MAX_HELD_ELEMENTS else 0
     matrices = (max(1, work.folds) + 5) * m * m
     values = (work.lams + 1) * max(n, sum(work.removed)) * work.targets
-    return 8 * (kept + 3 * min(MAX_FEATURE_ELEMENTS, n * m) + matrices + values)
+    return 8 * (kept + 3 * min(linalg.CHUNK_ELEMENTS, n * m) + matrices + values)

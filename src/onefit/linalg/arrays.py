@@ -22,10 +22,12 @@ from onefit.linalg import blas, reflections
 from onefit.linalg.rates import HOST_RATES, Rates
 from onefit.linalg.reduced import Eigenvectors, OrthogonalBasis, Tridiagonal
 
-__all__ = ["HOST", "Arrays", "arrays_of", "is_elsewhere", "to_host"]
+__all__ = ["CHUNK_ELEMENTS", "HOST", "Arrays", "arrays_of", "is_elsewhere", "to_host"]
 
 #: libraries whose arrays stay on their own device
 LIBRARIES = ("torch", "cupy", "array_api_strict")
+#: numbers of an array on the host that is made and used a part at a time: 128 MiB
+CHUNK_ELEMENTS = 2**24
 #: steps of the power method for a norm
 POWER_STEPS = 10
 

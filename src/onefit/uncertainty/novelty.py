@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.estimators.accepted import accepted_model
 from onefit.folds import Folds
@@ -36,9 +37,6 @@ from onefit.kernels import Kernel
 from onefit.uncertainty.ranked import whole_groups
 
 __all__ = ["Novelty", "TrainingRows", "novelty"]
-
-#: largest number of entries of a matrix of distances
-MAX_KERNEL_ELEMENTS = 2**24
 
 
 @dataclass(frozen=True)
@@ -192,7 +190,7 @@ def _largest(distances: Array) -> float:
 
 def _nearest(kernel: Kernel, X: Any, known: Any, differing: bool = False) -> Array:
     """The distance of each row of X to the nearest known one, or to the nearest that differs."""
-    m, step = int(X.shape[0]), max(1, MAX_KERNEL_ELEMENTS // max(1, int(known.shape[0])))
+    m, step = int(X.shape[0]), max(1, linalg.CHUNK_ELEMENTS // max(1, int(known.shape[0])))
     found = np.empty(m)
     for first in range(0, m, step):
         rows = slice(first, first + step)
