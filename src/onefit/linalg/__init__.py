@@ -8,6 +8,6 @@ from onefit.linalg.blas import __all__ as _blas
 from onefit.linalg.reflections import Complement, Reflections, tridiagonal
 
 __all__ = [
-    *_blas, "CHUNK_ELEMENTS", "HOST", "Arrays", "Complement", "Reflections", "arrays_of", "is_elsewhere", "to_host",
-    "tridiagonal",
+    *_blas, "CHUNK_ELEMENTS", "HOST", "Arrays", "Complement", "Reflections", "arrays_of",
+    "is_elsewhere", "to_host", "tridiagonal",
 ]  # fmt: skip
