@@ -112,6 +112,7 @@ PATHS = {
     "EXPECTED_NEWTON_STEPS = 4": partial(
         constant, "onefit.heldout.path", "EXPECTED_NEWTON_STEPS", 4
     ),
+    "MAX_CHANGED_SHARE = 0.1": partial(constant, "onefit.systems.update", "MAX_CHANGED_SHARE", 0.1),
     "MAX_CACHED_SUMS = 4": partial(constant, "onefit.inverse.spectrum", "MAX_CACHED_SUMS", 4),
     "MAX_BLOCKS = 4": partial(constant, "onefit.linalg.partial_eigh", "MAX_BLOCKS", 4),
 }

@@ -23,6 +23,7 @@ AUTO_METHODS = {True: ("block", "eigen", "iterative"), False: ("exact",)}
 AUTO_ON_DEVICE = {True: AUTO_METHODS[True], False: ("exact", "iterative")}
 #: rows from which an iteration is considered: below, it gains up to three times on smooth kernels
 #: and loses up to twelve times at small lams, which the plan does not see
+#: (benchmarks/plan_choice.py)
 MIN_ITERATED_ROWS = 4000
 #: methods shown with the choice
 SHOWN_METHODS = {
