@@ -20,6 +20,7 @@ SCRIPTS = (
     "outlier_rule",
     "data_checks",
     "ablation",
+    "constants",
     "iterative",
     "gradient",
     "svr_search",

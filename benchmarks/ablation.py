@@ -75,6 +75,12 @@ def no_cheap_refits() -> None:
     refit.MAX_REFIT_OPERATIONS = 0.0
 
 
+def no_float32_cg() -> None:
+    from onefit.systems.float32_cg import Float32Kernel
+
+    Float32Kernel.pays = lambda self, *_: False
+
+
 def constant(module: str, name: str, value: float) -> None:
     import importlib
 
@@ -93,10 +99,7 @@ PATHS = {
     "no more digits": no_more_digits,
     "no sharper bound": no_sharper_bound,
     "no cheap refits": no_cheap_refits,
-    "no float32 CG": partial(constant, "onefit.systems.float32_cg", "FACTOR_STEPS_PER_ROW", 0.0),
-    "FACTOR_STEPS_PER_ROW = 0.03": partial(
-        constant, "onefit.systems.float32_cg", "FACTOR_STEPS_PER_ROW", 0.03
-    ),
+    "no float32 CG": no_float32_cg,
     "no steps to the next piece": partial(constant, "onefit.columns.newton", "MAX_FULL_STEPS", 0),
     "MAX_SLOPE_SHARE = 0.1": partial(constant, "onefit.columns.newton", "MAX_SLOPE_SHARE", 0.1),
     "MAX_SLOPE_SHARE = 1e-6": partial(constant, "onefit.columns.newton", "MAX_SLOPE_SHARE", 1e-6),
@@ -106,7 +109,10 @@ PATHS = {
     "MAX_FIXED_CURVATURE_STEPS = 6": partial(
         constant, "onefit.columns.newton", "MAX_FIXED_CURVATURE_STEPS", 6
     ),
-    "FOLD_NEWTON_STEPS = 4": partial(constant, "onefit.heldout.path", "FOLD_NEWTON_STEPS", 4),
+    "EXPECTED_NEWTON_STEPS = 4": partial(
+        constant, "onefit.heldout.path", "EXPECTED_NEWTON_STEPS", 4
+    ),
+    "MAX_CHANGED_SHARE = 0.1": partial(constant, "onefit.systems.update", "MAX_CHANGED_SHARE", 0.1),
     "MAX_CACHED_SUMS = 4": partial(constant, "onefit.inverse.spectrum", "MAX_CACHED_SUMS", 4),
     "MAX_BLOCKS = 4": partial(constant, "onefit.linalg.partial_eigh", "MAX_BLOCKS", 4),
 }

@@ -1,9 +1,9 @@
 """The fixed rates of the cost model beside what this machine measures; for developers alone.
 
-Prints, for every primitive of ``onefit.plan.rates``, the speed of the table and the one measured at
-a few sizes with one thread (by processor time) and with two (by the wall); with ``--device cuda``,
-those of a device. Nothing is written down: a table that is off by the same factor throughout is
-right, since choices depend on ratios; one that is not is corrected by hand.
+Prints, for every primitive of ``onefit.linalg.rates``, the speed of the table and the one measured
+at a few sizes with one thread (by processor time) and with two (by the wall); with
+``--device cuda``, those of a device. Nothing is written down: a table that is off by the same
+factor throughout is right, since choices depend on ratios; one that is not is corrected by hand.
 """
 
 from __future__ import annotations
@@ -105,14 +105,14 @@ def main() -> None:
     flags.add_argument("--device", help="cuda, or another device; the processor by default")
     flags.add_argument("--quick", action="store_true", help="small sizes, to see that it works")
     flags = flags.parse_args()
+    from onefit.linalg import HOST
     from onefit.linalg.which import named_device
-    from onefit.plan import backend_rates
 
     if flags.device:
         device = named_device(flags.device)
         for n in DEVICE_SIZES[:1] if flags.quick else DEVICE_SIZES:
             actions = device_actions(n, device)
-            rates = backend_rates(device)
+            rates = device.rates
             rows = rows_of(actions, rates, n, 1, time.perf_counter, device.wait)
             print(harness.table(rows), flush=True)
         return
@@ -120,7 +120,7 @@ def main() -> None:
         clock = time.thread_time if threads == 1 else time.perf_counter
         with threadpool_limits(threads, user_api="blas"):
             for n in SIZES[:2] if flags.quick else SIZES:
-                rates = backend_rates()
+                rates = HOST.rates
                 rows = rows_of(host_actions(n), rates, n, threads, clock, lambda: None)
                 print(harness.table(rows), flush=True)
 

@@ -21,8 +21,9 @@ from onefit.features.fit import FEATURE_METHODS
 from onefit.folds import Folds
 from onefit.kernels import Gaussian, Laplace, Polynomial
 from onefit.linalg import arrays_of
+from onefit.linalg.rates import CUDA_RATES
 from onefit.losses import Squared
-from onefit.plan import CUDA_RATES, Workload, check_memory, choose
+from onefit.plan import Workload, check_memory, choose
 from onefit.problem import Problem
 
 N, SIZE = 54, 18

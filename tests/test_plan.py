@@ -22,6 +22,7 @@ from onefit import KernelClassifier, KernelRegressor, plan
 from onefit.config import config_context
 from onefit.folds import Folds
 from onefit.heldout import METHODS
+from onefit.linalg.rates import CUDA_RATES, HOST_RATES, Cost, Rate, Rates
 from onefit.losses import get_loss
 from onefit.plan import (
     Estimate,
@@ -33,8 +34,6 @@ from onefit.plan import (
     explain,
 )
 from onefit.plan import memory as memory_module
-from onefit.plan.cost import COSTS
-from onefit.plan.rates import HOST_RATES, Cost, Rate, Rates
 from onefit.problem import Problem
 
 GIB = 1024**3
@@ -133,7 +132,7 @@ def test_the_fastest_that_fits_into_memory():
     assert choose(work, rates=MACHINE, available=0.0) == eigen
 
 
-@pytest.mark.parametrize("method", sorted(COSTS))
+@pytest.mark.parametrize("method", sorted(METHODS))
 def test_a_given_method_is_respected(method):
     work = kfold(300, 5, 20)
     assert choose(work, method, MACHINE, available=math.inf) == estimate(work, method, MACHINE)
@@ -230,7 +229,7 @@ def test_leave_one_out_needs_no_blocks():
 def test_splits_that_remove_more_than_they_keep_are_refitted_by_every_method():
     near = Workload(300, 4, (60, 60))
     far = replace(near, removed=(60, 60, 240))
-    for method in COSTS:
+    for method in METHODS:
         more = estimate(far, method, MACHINE).flops - estimate(near, method, MACHINE).flops
         assert more > 4 * 60**3 / 3, method
     alone = Workload(300, 4, (240,))
@@ -250,7 +249,7 @@ def test_overlapping_splits_cost_more_than_adjacent_ones():
 
 
 @given(
-    method=st.sampled_from(sorted(COSTS)),
+    method=st.sampled_from(sorted(METHODS)),
     n=st.integers(20, 5000),
     more=st.integers(1, 500),
     k=st.integers(2, 20),
@@ -378,10 +377,10 @@ def test_threads_of_the_environment_are_those_of_the_plan():
     assert "1 worker with 1 BLAS thread\n" in done.stdout
 
 
-@pytest.mark.parametrize("method", sorted(COSTS))
+@pytest.mark.parametrize("method", sorted(METHODS))
 def test_a_device_counts_the_same_work_at_other_rates(method):
     work = kfold(5000, 5, 10, loss="squared" if method in ("block", "eigen") else "log")
-    here, there = estimate(work, method), estimate(work, method, plan.CUDA_RATES)
+    here, there = estimate(work, method), estimate(work, method, CUDA_RATES)
     assert there.seconds < here.seconds / 5
     if method in ("block", "eigen", "iterative"):
         assert there.flops == here.flops
@@ -562,7 +561,7 @@ def table(text: str) -> dict[str, list[str]]:
     rows = {}
     for line in text.splitlines():
         words = line.lstrip("> ").split()
-        if words and words[0] in COSTS:
+        if words and words[0] in METHODS:
             rows[words[0]] = [*words[1:], line[0]]
     return rows
 

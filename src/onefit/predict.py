@@ -20,7 +20,7 @@ from onefit.features.fit import FEATURE_METHODS
 from onefit.folds import Folds
 from onefit.heldout import METHODS, Iterative
 from onefit.heldout.base import HeldOut, HeldOutMethod
-from onefit.linalg import arrays_of
+from onefit.linalg import HOST, arrays_of
 from onefit.linalg.device import Device
 from onefit.problem import Problem
 from onefit.updates import held_rows
@@ -191,6 +191,6 @@ def _planned(
         (chosen or METHODS["exact"]()).check(Problem(empty, Y, s, model.spec().loss))
     room, where = (None, "") if device is None else (device.room(), repr(device))
     name = "auto" if method is None else method.name
-    best = plan.choose(work, name, plan.backend_rates(device), room)
+    best = plan.choose(work, name, (device or HOST).rates, room)
     plan.check_memory(work, best, room, where)
     return chosen or make_planned(work, best, device), best.tiled

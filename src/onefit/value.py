@@ -64,8 +64,6 @@ from onefit.spec.coding import class_codes
 
 __all__ = ["RowValues", "removal_values", "shapley_values"]
 
-#: held-out values kept at a time, in numbers
-MAX_ELEMENTS = 2**24
 #: the score of ``scoring=None``, also of the decision values of a classifier
 SQUARED_ERROR = ROW_METRICS[mean_squared_error]
 
@@ -289,7 +287,7 @@ def _prefix_scores(
     M, across = linalg.submatrix(K, order, order), linalg.submatrix(K, test, order)
     prefixes = Prefixes(M, Y[order], ridge, problem.fit_intercept, overwrite=True)
     none = Y[train].mean(axis=0) if problem.fit_intercept else np.zeros(Y.shape[1])
-    size = max(1, MAX_ELEMENTS // (order.size * Y.shape[1]))
+    size = max(1, linalg.CHUNK_ELEMENTS // (order.size * Y.shape[1]))
     parts = np.array_split(np.arange(test.size), -(-test.size // size))
     u = np.concatenate([prefixes.all_predictions(across[some]) for some in parts], axis=1)
     first = np.broadcast_to(none, (1, test.size, Y.shape[1]))
@@ -308,7 +306,7 @@ def _left_out_twice(
     solved = linalg.solve_spd(block, right, overwrite=True)
     Z, z, place = solved[:, : len(P)], solved[:, len(P) :], np.searchsorted(removed, test)
     outside = [np.setdiff1d(rows, removed, assume_unique=True) for rows in sets]
-    for some in gen_batches(len(sets), max(1, MAX_ELEMENTS // (test.size * z.shape[1]))):
+    for some in gen_batches(len(sets), max(1, linalg.CHUNK_ELEMENTS // (test.size * z.shape[1]))):
         found = np.repeat(z[None, place], some.stop - some.start, axis=0)
         sizes = np.array([rows.size for rows in outside[some]])
         alone = np.flatnonzero(sizes == 1)  # the same formula, all rows together

@@ -120,7 +120,7 @@ def test_batches_take_every_split_once_and_few_inverses(split, n, weight):
         weights = full.splits.weight
         np.testing.assert_allclose(ridges[system.which], 1e-2 * weights[members], rtol=1e-12)
         sizes = [np.isclose(weights * 1e-2, ridge, rtol=1e-12).sum() for ridge in ridges]
-        assert sum(size > path.MAX_ALONE_SPLITS for size in sizes) <= 2
+        assert sum(size > 1 for size in sizes) <= 2
         np.testing.assert_array_equal(system.curvature[:, 0], d)
         taken.extend(members.tolist())
     assert sorted(taken) == list(range(full.splits.by_formula.size))

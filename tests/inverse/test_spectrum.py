@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from heldout._twins import gaussian
 
-from onefit.inverse.spectrum import MAX_BLOCK_ELEMENTS_PER_N2, Spectrum
+from onefit.inverse.spectrum import Spectrum
 from onefit.linalg.partial_eigh import MIN_BLOCK_ROWS
 
 RIDGES = np.array([1e-4, 1e-1, 3.0])
@@ -136,7 +136,7 @@ def test_pieces_leave_room_and_miss_nothing():
     found = []
     for some, part in shifts.pieces(rows.size):
         np.testing.assert_array_equal(part.ridges, ridges[some])
-        assert part.ridges.size * rows.size**2 <= (MAX_BLOCK_ELEMENTS_PER_N2 + 0.2) * n**2
+        assert part.ridges.size * rows.size**2 <= 1.2 * n**2
         found += [one.copy() for one in part.blocks(shifts.spectrum.rows(rows), rows)[0]]
     assert len(found) == ridges.size
     for one, other in zip(found, whole, strict=True):

@@ -26,6 +26,7 @@ from onefit.systems import NewtonModel, System
 __all__ = ["WANTED_SHARE_OF_TOLERANCE", "bound", "certify", "refine"]
 
 #: largest number of Newton steps after a solution whose certificate is not small enough
+#: (benchmarks/constants.py, with the next two)
 MAX_EXTRA_STEPS = 3
 #: share of EXACT_TOLERANCE that a certificate should reach
 WANTED_SHARE_OF_TOLERANCE = 0.1

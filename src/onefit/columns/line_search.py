@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from onefit._types import Array
-from onefit.losses.base import Loss, loss_of
+from onefit.losses.base import MAX_BISECTIONS, Loss, loss_of
 
 __all__ = ["line_search"]
 
@@ -22,8 +22,6 @@ __all__ = ["line_search"]
 SLOPE_TOLERANCE = 1e-13
 #: a slope still negative at this t is not followed further
 MAX_STEP_LENGTH = 2.0**20
-#: trials of a column; halving the bracket alone finds all digits in this number
-MAX_TRIALS = 60
 
 
 def line_search(
@@ -66,7 +64,7 @@ def line_search(
     done = np.where(start < 0, 1.0, 0.0)
     left = np.flatnonzero(start < 0)
     low, high = np.zeros(every.size), np.full(every.size, np.inf)
-    for _ in range(MAX_TRIALS):
+    for _ in range(MAX_BISECTIONS):
         if left.size == 0:
             break
         t = done[left]

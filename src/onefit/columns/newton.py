@@ -40,23 +40,24 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
 from onefit.columns.line_search import line_search
-from onefit.losses.base import loss_of
+from onefit.losses.base import MAX_BISECTIONS, loss_of
 from onefit.problem import Columns, Solution
-from onefit.proof.flat_interval import MAX_BISECTIONS, shift_to_middle
+from onefit.proof.flat_interval import shift_to_middle
 from onefit.proof.precise import EPSILON, summation
 from onefit.systems import NewtonModel, System
 
 __all__ = ["Batch", "minimise"]
 
-#: steps of a batch, at most
+#: steps of a batch, at most (benchmarks/constants.py)
 MAX_NEWTON_STEPS = 40
 #: expected further steps above which a smooth loss with the curvature of another point is left to
-#: another method (benchmarks/ablation.py)
+#: another method (benchmarks/constants.py)
 MAX_FIXED_CURVATURE_STEPS = 12
 #: full steps of a column, from piece to next piece, before line searches (benchmarks/ablation.py)
 MAX_FULL_STEPS = 12
-#: multiple of the first objective that such steps may reach; at 1, folds of a smoothed hinge take
-#: up to a third more time, and those of narrow corners down to half; without a limit, twice as much
+#: multiple of the first objective that such steps may reach (benchmarks/constants.py); at 1, folds
+#: of a smoothed hinge take up to a third more time, and those of narrow corners down to half;
+#: without a limit, twice as much
 MAX_OBJECTIVE_RATIO = 2.0
 #: share of the predicted decrease above which a full step needs no line search
 #: (benchmarks/ablation.py)
@@ -65,12 +66,14 @@ MIN_DECREASE_SHARE = 0.3
 #: (benchmarks/ablation.py)
 MAX_SLOPE_SHARE = 0.01
 #: share of a step that must be taken for its end to be the base of the next: below, digits are lost
+#: (benchmarks/constants.py)
 MIN_STEP_SHARE = 0.01
 #: largest step of a smooth loss, in units of the distance of its points from zero
+#: (benchmarks/constants.py)
 MAX_RELATIVE_STEP = 16.0
 #: error of predictions, in units of the scale, at which linear convergence ends: that of a smooth
 #: loss with the curvature of another point, and of steps whose systems are not solved to rounding;
-#: small beside EXACT_TOLERANCE
+#: small beside EXACT_TOLERANCE (benchmarks/constants.py)
 LINEAR_TOLERANCE_IN_SCALES = 1e-9
 
 #: arrays of a column in addition to its solution

@@ -47,6 +47,7 @@ MAX_WIDENING_FACTOR = 1e100
 #: ratio of the factors of two successive solutions (benchmarks/final_fits.py)
 WIDENING_RATIO = 10.0
 #: smallest such ratio, tried where larger ones do not lead to a solution
+#: (benchmarks/constants.py)
 MIN_WIDENING_RATIO = 1.3
 
 

@@ -30,6 +30,7 @@ from onefit.features.fit import fit_features
 from onefit.features.fold_models import FeatureFit
 from onefit.features.maps import FeatureMap, NystromMap
 from onefit.heldout.iterative import fit_on_device
+from onefit.heldout.squared import DEVICE_BLOCK_MATRICES
 from onefit.kernels import (
     Geometry,
     Kernel,
@@ -42,7 +43,6 @@ from onefit.kernels import (
 )
 from onefit.kernels.on_device import points_of
 from onefit.losses import Loss
-from onefit.plan.matrices import DEVICE_BLOCK_MATRICES
 from onefit.problem import SCALINGS, Problem, Solution
 from onefit.spec import LabelCoding, Spec, TargetCoding
 from onefit.updates import UpdatesRows

@@ -19,9 +19,10 @@ from onefit._types import Array, Indices
 from onefit.features.maps import FeatureMap, HeldMap
 from onefit.features.moments import Centre, chunk_rows
 from onefit.gram import DenseGram, Gram
+from onefit.kernels.distances import CENTRE_SAMPLE_ROWS
 from onefit.rows.accumulate import Accumulator, Chunk
 
-__all__ = ["CENTRE_ROWS", "MAX_HELD_ELEMENTS", "FeatureGram", "run"]
+__all__ = ["MAX_HELD_ELEMENTS", "FeatureGram", "run"]
 
 State = TypeVar("State")
 Result = TypeVar("Result")
@@ -30,8 +31,6 @@ Result = TypeVar("Result")
 MAX_HELD_ELEMENTS = 2**27
 #: share of the free memory of a device that features may take
 MAX_SHARE_OF_FREE_MEMORY = 0.4
-#: rows whose mean is the centre of the sums of all rows
-CENTRE_ROWS = 256
 
 
 def run(accumulator: Accumulator[State, Result], parts: Iterable[Chunk]) -> Result:
@@ -176,7 +175,9 @@ class FeatureGram(Gram):
         if not fit_intercept:
             return Centre.zero(self.features.size, Y.shape[1])
         rows = np.flatnonzero(s > 0)
-        rows = rows[np.linspace(0, rows.size - 1, min(CENTRE_ROWS, rows.size)).astype(np.intp)]
+        rows = rows[
+            np.linspace(0, rows.size - 1, min(CENTRE_SAMPLE_ROWS, rows.size)).astype(np.intp)
+        ]
         X, features = self.kept
         return Centre.of(features, linalg.arrays_of(X).rows(X, rows), Y[rows])
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from onefit._types import Array
-from onefit.features.feature_gram import CENTRE_ROWS
 from onefit.features.maps import FeatureMap
 from onefit.features.moments import Centre
 from onefit.features.passes import Run
 from onefit.features.split_problem import SplitProblem
 from onefit.kernels import Kernel
+from onefit.kernels.distances import CENTRE_SAMPLE_ROWS
 from onefit.rows.accumulate import Accumulator, Chunk
 from onefit.rows.sample import DrawnRows
 from onefit.rows.survey import Surveyed
@@ -62,7 +62,7 @@ class StreamedFeatures:
         q = self.some.Y.shape[1]
         if not intercept:
             return Centre.zero(self.features.size, q)
-        few = self.some.take(slice(0, CENTRE_ROWS))
+        few = self.some.take(slice(0, CENTRE_SAMPLE_ROWS))
         return Centre.of(self.features, few.X, few.Y)
 
 

@@ -21,8 +21,10 @@ from functools import cached_property
 
 import numpy as np
 
+from onefit import linalg
 from onefit._types import Array
 from onefit.columns.fit import FitError
+from onefit.features.feature_gram import MAX_HELD_ELEMENTS
 from onefit.features.fold_models import FoldModels, newton, squared
 from onefit.features.in_memory import all_rows, moments, split_problem
 from onefit.features.leave_one import FeatureHat, make_hat
@@ -30,11 +32,24 @@ from onefit.features.moments import Moments
 from onefit.features.parts import MAX_MOMENT_ELEMENTS, RowParts, partitions
 from onefit.features.split_problem import SplitProblem
 from onefit.folds import Folds
+from onefit.heldout import cost as costs
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
+from onefit.heldout.workload import Workload
+from onefit.linalg.rates import Cost, Rates
 from onefit.problem import Problem
 
-__all__ = ["FeatureMethod", "GramFolds", "PrimalExact", "PrimalLimit"]
+__all__ = [
+    "FeatureMethod",
+    "GramFolds",
+    "PrimalExact",
+    "PrimalLimit",
+    "feature_bytes",
+    "refit_cost",
+]
 
+#: Newton steps assumed at a lambda that starts from the one before, and passes with a column per
+#: split for the steps of an exact method (benchmarks/plan_times.py)
+WARM_NEWTON_STEPS, EXACT_PASSES = 5, 40
 #: splits at most that passes carry a model for
 MAX_SPLITS = 1000
 #: splits of one row each beyond which a closed form serves them
@@ -56,6 +71,13 @@ class FeatureMethod(HeldOutMethod):
             )
         return PreparedFeatures(problem, folds, self.name)
 
+    @classmethod
+    def device_bytes(cls, work: Workload) -> float:
+        """Chunks, and a matrix per fold; features of all rows are kept only where there is room."""
+        n, m = float(work.n), float(work.features)
+        matrices = (max(1, work.folds) + 6.0) * m * m
+        return 8 * (4.0 * min(linalg.CHUNK_ELEMENTS, n * m) + matrices)
+
 
 class GramFolds(FeatureMethod):
     """Least squares by sums of products of features."""
@@ -64,17 +86,39 @@ class GramFolds(FeatureMethod):
     requires = ()
     quadratic_only = True
 
+    @classmethod
+    def cost(cls, work: Workload, rates: Rates) -> Cost:
+        """Sums of products once, a reduction per split, and a pass of predictions."""
+        n, m, k = work.n, work.features, max(1, work.folds)
+        sums = _features(work, rates) + rates.rank_update(m, n)
+        # features that are held: their lengths, and a copy of every fold's
+        again = rates.entries(n * m)
+        if _holds_features(work):
+            sums += rates.gathers(n * m) + rates.passes(n * m, 6)
+            again = rates.passes(n * m)
+        split = rates.eigendecomposition(m) + rates.product(m, m, work.lams * work.targets)
+        values = again + rates.product(n, m, work.lams * work.targets)
+        return sums + k * split + values + k * work.lams * rates.calls(costs.CALLS_PER_LAMBDA)
+
 
 class PrimalLimit(FeatureMethod):
     """One Newton step of every split from the model of all rows, with a bound."""
 
     name = "limit"
 
+    @classmethod
+    def cost(cls, work: Workload, rates: Rates) -> Cost:
+        return _newton_by_passes(work, rates, 1)
+
 
 class PrimalExact(FeatureMethod):
     """Newton steps of all splits until they are exact."""
 
     name = "exact"
+
+    @classmethod
+    def cost(cls, work: Workload, rates: Rates) -> Cost:
+        return _newton_by_passes(work, rates, EXACT_PASSES)
 
 
 @dataclass
@@ -174,3 +218,47 @@ class PreparedFeatures(Prepared):
         path.values[:] = values
         path.bounds[:] = bounds + np.abs(path.values - values)
         return path.judged(self.problem)
+
+
+# costs: with m features, n rows and k splits, a pass that makes them is n m^2 operations, and so
+# are the sums of their products; a split is a few m^3, and predictions are n m per lambda
+
+
+def refit_cost(work: Workload, rates: Rates) -> Cost:
+    """Features and a fit per split and lambda, as a pipeline in a grid search does."""
+    n, m, k = work.n, work.features, max(1, work.folds)
+    each = rates.rank_update(m, n) + rates.cholesky(m)
+    if not work.quadratic:
+        each = work.targets * WARM_NEWTON_STEPS * (each + rates.losses(n))
+    return k * work.lams * (_features(work, rates) + each)
+
+
+def _features(work: Workload, rates: Rates) -> Cost:
+    n, m = work.n, work.features
+    return rates.entries(n * m) + rates.product(n, m, m)
+
+
+def _holds_features(work: Workload) -> bool:
+    """Whether features are kept from pass to pass."""
+    return not work.tiled and work.n * work.features <= MAX_HELD_ELEMENTS
+
+
+def _newton_by_passes(work: Workload, rates: Rates, passes: int) -> Cost:
+    """A fit per lambda and target, a factor per split, and passes with a column per split."""
+    n, m, k = work.n, work.features, max(1, work.folds)
+    made = Cost() if _holds_features(work) else _features(work, rates)
+    step = made + rates.rank_update(m, n) + rates.cholesky(m) + rates.losses(n)
+    column = made + rates.passes(n * m) + rates.product(n, m, 3 * k) + rates.losses(n * k)
+    split = 2 * rates.cholesky(m) + 2 * rates.product(m, m, m)
+    each = WARM_NEWTON_STEPS * step + k * split + passes * column
+    each += k * rates.calls(costs.CALLS_PER_LAMBDA)
+    return _features(work, rates) + work.lams * work.targets * each
+
+
+def feature_bytes(work: Workload) -> int:
+    """Features that are held, chunks of them, a matrix per fold, and held-out values."""
+    n, m = work.n, work.features
+    kept = n * m if n * m <= MAX_HELD_ELEMENTS else 0
+    matrices = (max(1, work.folds) + 5) * m * m
+    values = (work.lams + 1) * max(n, sum(work.removed)) * work.targets
+    return 8 * (kept + 3 * min(linalg.CHUNK_ELEMENTS, n * m) + matrices + values)

@@ -21,6 +21,7 @@ from onefit.losses.base import Loss
 __all__ = ["HessianFactor", "PrimalColumns", "total"]
 
 #: share of the largest curvature below which that of the intercept is negligible
+#: (benchmarks/constants.py)
 MAX_FLAT_CURVATURE_SHARE = 1e-6
 
 

@@ -32,7 +32,7 @@ __all__ = ["FlatIntervals", "recentre", "step_lengths"]
 
 #: step lengths at which slopes are computed
 STEP_LENGTHS = np.array([0.0, 1e-6, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.25, 0.5, 1.0])
-#: share of the slope that may remain after a full step
+#: share of the slope that may remain after a full step (benchmarks/constants.py)
 MAX_LEFT_SLOPE_SHARE = 0.5
 #: points between two step lengths, as shares of their distance
 BRACKET_POINTS = np.linspace(0.0, 1.0, 17)

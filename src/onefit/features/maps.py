@@ -34,15 +34,12 @@ from scipy.linalg import solve_triangular
 
 from onefit import linalg
 from onefit._types import Array, Indices
+from onefit.gram.tiled import TILE_ROWS
 from onefit.kernels import Geometry, Kernel
 from onefit.linalg.threads import blas_threads, each
 from onefit.proof.precise import summation
 
 __all__ = ["FeatureMap", "HeldMap", "NystromMap", "nystrom_map", "product"]
-
-
-#: largest number of rows whose kernel values a thread computes at a time
-MAX_TILE_ROWS = 1024
 
 
 class FeatureMap(ABC):
@@ -202,7 +199,7 @@ class NystromMap(FeatureMap):
 
 def _tiles(n: int) -> list[tuple[slice]]:
     """Tiles of rows, at least one per thread."""
-    size = max(1, min(MAX_TILE_ROWS, -(-n // blas_threads())))
+    size = max(1, min(TILE_ROWS, -(-n // blas_threads())))
     return [(slice(first, min(n, first + size)),) for first in range(0, n, size)]
 
 

@@ -22,15 +22,12 @@ from onefit._types import Array
 from onefit.features.maps import FeatureMap
 from onefit.rows.accumulate import Accumulator, Chunk
 
-__all__ = ["MAX_FEATURE_ELEMENTS", "Centre", "MomentSums", "Moments", "Sums", "chunk_rows"]
-
-#: largest number of elements of the features of a chunk
-MAX_FEATURE_ELEMENTS = 2**24
+__all__ = ["Centre", "MomentSums", "Moments", "Sums", "chunk_rows"]
 
 
 def chunk_rows(features: int) -> int:
     """Rows of a chunk whose features fit into memory."""
-    return max(256, MAX_FEATURE_ELEMENTS // max(1, features))
+    return max(256, linalg.CHUNK_ELEMENTS // max(1, features))
 
 
 @dataclass(frozen=True)

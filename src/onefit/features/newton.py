@@ -24,6 +24,7 @@ from onefit.rows.accumulate import Accumulator, Chunk
 __all__ = ["MAX_PRIMAL_STEPS", "MAX_STEPS_WITHOUT_GAIN", "Minimum", "minimise_one"]
 
 #: largest number of steps, and steps without progress after which it stops
+#: (benchmarks/constants.py)
 MAX_PRIMAL_STEPS, MAX_STEPS_WITHOUT_GAIN = 40, 4
 #: trial factors of widened losses, ascending
 TRIAL_WIDENING_FACTORS = WIDENING_RATIO ** np.arange(1.0, 21.0)

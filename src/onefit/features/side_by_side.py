@@ -29,12 +29,13 @@ from onefit.features.newton import (
     minimise_one,
 )
 from onefit.features.passes import Check, Products
+from onefit.inverse.krylov import CG_RESIDUAL
 from onefit.proof.certificate import EXACT_TOLERANCE
 
 __all__ = ["limits", "refine", "solve_splits"]
 
-#: largest number of steps of conjugate gradients, and the relative residual at which they stop
-MAX_PRIMAL_CG_STEPS, PRIMAL_CG_RESIDUAL = 40, 1e-4
+#: largest number of steps of conjugate gradients (benchmarks/constants.py)
+MAX_PRIMAL_CG_STEPS = 40
 
 
 def solve_splits(
@@ -165,7 +166,7 @@ def _newton(
         r = r - alpha * Hp
         z = precondition(r)
         new = np.maximum(linalg.dots(r, z), 0.0)
-        if (new <= PRIMAL_CG_RESIDUAL**2 * first).all():
+        if (new <= CG_RESIDUAL**2 * first).all():
             break
         p = z + np.where(energy > 0.0, new / np.where(energy > 0.0, energy, 1.0), 0.0) * p
         energy = new

@@ -15,8 +15,6 @@ __all__ = ["DenseGram"]
 
 #: entries of K that a product reads between two checks for an interrupt by the user
 PANEL_ELEMENTS = 2**27
-#: rows summed up at a time
-BLOCK_ROWS = 512
 
 
 class DenseGram(Gram):
@@ -84,8 +82,9 @@ class DenseGram(Gram):
         K = self._matrix
         if squared:
             return np.asarray(np.einsum("ij,ij->i", K, K))
-        starts = range(0, K.shape[0], BLOCK_ROWS)
-        return np.concatenate([np.abs(K[i : i + BLOCK_ROWS]).sum(axis=1) for i in starts])
+        size = linalg.HOST.panel_rows
+        starts = range(0, K.shape[0], size)
+        return np.concatenate([np.abs(K[i : i + size]).sum(axis=1) for i in starts])
 
     def astype(self, dtype: Any) -> DenseGram:
         return DenseGram(self._matrix.astype(dtype, copy=False))

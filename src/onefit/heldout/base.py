@@ -19,12 +19,19 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
 from onefit.folds import Folds
+from onefit.heldout.cost import active_share
 from onefit.heldout.ties import rounded_decisions
+from onefit.heldout.workload import Workload
+from onefit.linalg.rates import Cost, Rates
 from onefit.losses.base import require
 from onefit.problem import Problem
 from onefit.proof.certificate import EXACT_TOLERANCE
 
 __all__ = ["HeldOut", "HeldOutError", "HeldOutMethod", "HeldOutPath", "Prepared"]
+
+
+#: matrices of a Newton step on a device, without K
+DEVICE_NEWTON_MATRICES = 4.0
 
 
 class HeldOutError(linalg.LinAlgError, FloatingPointError):
@@ -345,6 +352,24 @@ class HeldOutMethod(ABC):
     @abstractmethod
     def prepare(self, problem: Problem, folds: Folds) -> Prepared:
         """Do everything that the lambdas share."""
+
+    # what plans need of a method that is part of the package
+
+    @classmethod
+    def cost(cls, work: Workload, rates: Rates) -> Cost:
+        """Expected cost of one kernel."""
+        raise NotImplementedError(f"method {cls.name!r} does not count its operations")
+
+    @classmethod
+    def matrices(cls, work: Workload) -> float:
+        """Matrices of n rows and columns that it holds at its peak, K among them."""
+        return 1.0
+
+    @classmethod
+    def device_bytes(cls, work: Workload) -> float:
+        """Bytes that it holds on a device at its peak: K, and a Newton step unless it has none."""
+        step = DEVICE_NEWTON_MATRICES * active_share(work) ** 2
+        return (1.0 + step) * work.itemsize * float(work.n) ** 2
 
 
 class Prepared(ABC):

@@ -32,7 +32,7 @@ from onefit.columns.certify import bound, certify
 from onefit.columns.newton import Batch, minimise
 from onefit.heldout.base import HeldOutPath, Prepared
 from onefit.heldout.path import FullPath, LeaveOutGroup
-from onefit.heldout.refit import cheap_to_refit, fill_refits, refit_columns, refit_fold
+from onefit.heldout.refit import cheap_to_refit, finished, refit_columns, refit_fold
 from onefit.heldout.splits import Splits
 from onefit.inverse.low_rank import LowRank
 from onefit.problem import Columns, Solution
@@ -100,10 +100,7 @@ class LeaveOutDriver(Prepared):
                 if isinstance(one, str):
                     path.fail(i, one)
             self.leave_out(path, full, solutions)
-        for i in np.flatnonzero(path.done).tolist():
-            with path.attempt([i]):
-                fill_refits(path, i, problem, splits.positive, splits.by_refit)
-        return path.judged(problem)
+        return finished(path, splits, again=False)
 
     def leave_out(self, path: HeldOutPath, full: FullPath, solutions: list[Solution | str]) -> None:
         """Fill the splits by formula, at the lambdas that have a full solution."""

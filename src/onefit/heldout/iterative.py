@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,22 +42,26 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
 from onefit._validation import check_positive
+from onefit.columns.newton import LINEAR_TOLERANCE_IN_SCALES
 from onefit.columns.solve import from_coefficients
 from onefit.folds import Folds
 from onefit.gram import Gram
+from onefit.heldout import cost as costs
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.heldout.driver import LeaveOutDriver, Policy
-from onefit.heldout.refit import refit_uncertified
+from onefit.heldout.refit import finished
 from onefit.heldout.scaled import weight_roots
 from onefit.heldout.splits import Splits
 from onefit.heldout.squared import Block, Eigen, factored
+from onefit.heldout.workload import Workload
 from onefit.inverse.krylov import (
     MAX_CG_STEPS,
     Ridged,
     Watch,
     conjugate_gradients,
 )
-from onefit.inverse.low_rank import LowRank
+from onefit.inverse.low_rank import LowRank, iteration_cost, most_landmarks
+from onefit.linalg.rates import Cost, Rates
 from onefit.linalg.slices import SLICE_BITS
 from onefit.problem import Problem, Solution
 from onefit.proof.certificate import EXACT_TOLERANCE
@@ -70,14 +75,16 @@ MAX_SINGLE_ROW_SPLITS = 200
 MAX_COLUMN_ELEMENTS, MAX_SMALL_MATRICES = 2**25, 64
 #: the same on a device with enough memory, and how many of these arrays there are at a time
 MAX_DEVICE_COLUMN_ELEMENTS, DEVICE_COLUMN_ARRAYS = 2**28, 30
-#: share of the wanted bound, minus rounding, that the residual of the iteration may take
-ITERATION_SHARE_OF_BOUND = 0.7
-#: n^2 operations of a step with few columns, in those of a factor, and the most factors that are
-#: cheaper than a decomposition
-NARROW_STEP_OPERATIONS, MAX_FACTORS = 4.0, 6
-#: bound that a fit must reach, in units of the targets' scale
-FIT_TOLERANCE_IN_SCALES = 1e-10
-#: cycles of an iteration and a residual
+#: share of the wanted bound, minus rounding, that the residual of the iteration may take: of 0.7,
+#: the true residual exceeds more, and fewer splits are certified (benchmarks/constants.py)
+ITERATION_SHARE_OF_BOUND = 0.1
+#: bytes of the tiles of K on a device
+DEVICE_TILE_BYTES = 2**31
+#: steps assumed of an iteration, and columns of its low-rank factor (benchmarks/plan_choice.py)
+CG_STEPS, ASSUMED_LANDMARKS = 25, 400
+#: calls of a step, and of the small matrix of a fold in it (onefit.heldout.cost)
+CALLS_PER_CG_STEP, CALLS_PER_PRECONDITIONER = 16.0, 5.0
+#: cycles of an iteration and a residual (benchmarks/constants.py)
 MAX_REFINEMENT_CYCLES = 6
 
 
@@ -129,6 +136,37 @@ class Iterative(HeldOutMethod):
         policy = Policy(self.name, low_rank=low_rank, wanted=max(self.tol, EXACT_TOLERANCE))
         return LeaveOutDriver(splits, policy)
 
+    @classmethod
+    def cost(cls, work: Workload, rates: Rates) -> Cost:
+        """Landmarks, a small decomposition per split, and products with all columns at once."""
+        n, m = work.n, min(ASSUMED_LANDMARKS, most_landmarks(work.n))
+        if not work.quadratic:
+            # lambdas one after the other, and a set-up for every Newton step
+            one = replace(work, lams=1, quadratic=True)
+            return work.lams * costs.NEWTON_STEPS * cls.cost(one, rates)
+        folds = max(1, work.folds)
+        cg = iteration_cost(n, m, work.columns, folds, CG_STEPS, rates, tiled=work.tiled)
+        formed = Cost() if work.given else rates.entries(n * n)
+        calls = CG_STEPS * (CALLS_PER_CG_STEP + CALLS_PER_PRECONDITIONER * folds)
+        return formed + cg + rates.calls(costs.CALLS_PER_KERNEL + calls)
+
+    @classmethod
+    def matrices(cls, work: Workload) -> float:
+        """K where it is held, the landmarks' columns twice, and a dozen arrays of the iteration."""
+        n, m = work.n, most_landmarks(work.n)
+        columns = min(work.columns, max(MAX_COLUMN_ELEMENTS // n, work.lams * work.targets))
+        rest = (2.0 * m + 14.0 * columns) / n + max(1, work.folds) * m**2 / n**2
+        return rest + (float(work.given) if work.tiled else 1.0)
+
+    @classmethod
+    def device_bytes(cls, work: Workload) -> float:
+        n, m = float(work.n), float(most_landmarks(work.n))
+        k = float(work.columns) if work.quadratic else work.columns / work.lams
+        columns = min(n * k, max(MAX_DEVICE_COLUMN_ELEMENTS, n * work.lams * work.targets))
+        numbers = DEVICE_COLUMN_ARRAYS * columns + 2.0 * n * m + work.folds * m * m
+        held = DEVICE_TILE_BYTES if work.tiled else work.itemsize * n * n
+        return held + work.itemsize * numbers
+
 
 class _Squared(Prepared):
     """All splits and lambdas of the squared loss, as columns of one iteration."""
@@ -147,23 +185,24 @@ class _Squared(Prepared):
         quick = np.flatnonzero(~slow)
         for splits in self._batches(quick.size) if quick.size else ():
             self._fill(path, self._solved(path.lams[quick], splits), quick)
-        if self.method.tol <= EXACT_TOLERANCE:
-            for i in np.flatnonzero(path.done).tolist():
-                every = np.arange(len(self.folds))
-                refit_uncertified(path, i, self.problem, self.splits.positive, every)
-        return path.judged(self.problem)
+        return finished(path, self.splits, again=self.method.tol <= EXACT_TOLERANCE)
 
     def _slow(self, lams: Array) -> Mask:
         """Lambdas that a factor is expected to serve with fewer operations than an iteration."""
         if not self.method.factor or not (self.problem.K.held and self.problem.K.arrays.on_host):
             return np.zeros(lams.size, dtype=bool)
         n, k, weight = self.problem.n, len(self.folds), self.splits.weight
-        steps = self.low_rank.steps(lams * float(weight.min()), k)
-        return np.asarray(NARROW_STEP_OPERATIONS * k * steps > n * np.unique(weight).size)
+        rates = self.low_rank.rates
+        ridge, group = np.outer(weight, lams), np.repeat(np.arange(k), lams.size)
+        steps = self.low_rank.steps(ridge.ravel(), group).reshape(ridge.shape).max(axis=0)
+        factors = np.unique(weight).size * (rates.cholesky(n) + rates.triangular_inverse(n))
+        return np.asarray(steps * rates.product(n, n, k).seconds > factors.seconds)
 
     def _factored(self, path: HeldOutPath, some: Indices) -> Mask:
         """Solve some lambdas with a factor each, or many with one decomposition; which succeed."""
-        method = Block() if some.size <= MAX_FACTORS else Eigen()
+        factors = some.size * np.unique(self.splits.weight).size
+        most = self.low_rank.rates.factors_per_eigendecomposition(self.problem.n)
+        method = Block() if factors <= most else Eigen()
         other = method.prepare(self.problem, self.folds).predict(path.lams[some])
         for name in ("values", "bounds", "steps"):
             getattr(path, name)[some] = getattr(other, name)
@@ -186,7 +225,7 @@ class _Squared(Prepared):
         root = np.sqrt(problem.s[:, None] * self.train[:, splits]).astype(problem.K.dtype)
         group = np.searchsorted(splits, columns[0])
         size = (1.0 / np.sqrt(ridge)).astype(root.dtype)
-        F = self.low_rank.factor(ridge, splits.size)
+        F = self.low_rank.factor(ridge, group)
         systems = Ridged.prepare(problem.K, F, root, group, size, problem.fit_intercept)
         wanted = self.method.tol * problem.scale[columns[2]]
         models = _SquaredModels(problem, self.train, columns, ridge, self._reach(splits)[group])
@@ -383,11 +422,11 @@ def fit_on_device(problem: Problem, lam: float) -> Solution:
     ridge = np.full(q, problem.ridge(lam))
     root = np.sqrt(problem.s[:, None]).astype(problem.K.dtype)
     size = (1.0 / np.sqrt(ridge)).astype(root.dtype)
-    F = LowRank(problem.K, problem.s).factor(ridge, 1)
+    F = LowRank(problem.K, problem.s).factor(ridge, columns[0])
     systems = Ridged.prepare(problem.K, F, root, columns[0], size, problem.fit_intercept)
     reach = np.full(q, 2.0 * problem.norms.root)
     models = _SquaredModels(problem, train, columns, ridge, reach)
-    models.iterate(systems, FIT_TOLERANCE_IN_SCALES * problem.scale, Iterative())
+    models.iterate(systems, LINEAR_TOLERANCE_IN_SCALES * problem.scale, Iterative())
     a = xp.host(xp.astype(models.a, problem.K.dtype))
     return from_coefficients(problem, lam, a, models.b, int(models.steps.max()))
 

@@ -16,7 +16,7 @@ from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutPath, Prepared
-from onefit.heldout.refit import fill_refits, refit_fold, refit_uncertified
+from onefit.heldout.refit import finished, refit_fold
 from onefit.heldout.scaled import weight_roots
 from onefit.heldout.splits import Splits
 from onefit.problem import Problem, Solution
@@ -103,9 +103,9 @@ class LeaveOut(Prepared):
         for i in range(len(path)):
             if path.reasons[i]:
                 path.fail(i, path.reasons[i])
-            else:
-                self._refit(path, i)
-        return path.judged(problem)
+        finished(path, splits, again=not self.in_place)  # in place, K is gone
+        path.steps[:] = 0  # none of Newton's: one linear system, by formula or by refit
+        return path
 
     def _fill(
         self, path: HeldOutPath, members: Indices, found: LeaveOutValues, ridges: Array
@@ -153,17 +153,6 @@ class LeaveOut(Prepared):
         epsilon = float(np.finfo(Y.dtype).eps)
         changed = 8.0 * epsilon * (self.rounded + ridges) + 4.0 * found.changed
         return np.asarray(changed * found.norm + epsilon * (64.0 + Y.shape[0]))
-
-    def _refit(self, path: HeldOutPath, i: int) -> None:
-        """Splits that (*) does not serve; and those whose bound says too little, if that is cheap
-        and K still there.
-        """
-        splits, problem = self.splits, self.problem
-        folds, which = splits.positive, splits.by_formula
-        fill_refits(path, i, problem, folds, splits.by_refit)
-        path.steps[i] = 0
-        if not self.in_place:
-            refit_uncertified(path, i, problem, folds, which)
 
     def models(self, lam: float) -> list[Solution]:
         """The models of all splits as columns, per target."""

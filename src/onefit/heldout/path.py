@@ -35,12 +35,10 @@ from onefit.systems import (
 __all__ = ["FullPath", "LeaveOutGroup", "curvature"]
 
 #: leave-out problems solved side by side; n times this many numbers are held a few times over
+#: (benchmarks/constants.py)
 MAX_BATCH_COLUMNS = 256
-#: Newton steps that float32 CG is expected to take: for exact leave-out problems, and for the full
-#: one, whose single column makes every step of iteration wait for memory (benchmarks/ablation.py)
-FOLD_NEWTON_STEPS, FULL_NEWTON_STEPS = 2, 3
-#: largest number of splits that share a Lambda for which a factor each is cheaper than an inverse
-MAX_ALONE_SPLITS = 2
+#: Newton steps that float32 CG is expected to take (benchmarks/constants.py)
+EXPECTED_NEWTON_STEPS = 2
 
 
 def curvature(problem: Problem, j: int, u: Array) -> Array:
@@ -154,11 +152,11 @@ class FullPath:
             lam = float(lams[i])
             try:
                 start = past[1] if past else None
-                pays = start is not None and self._pays(problem, lam, start, FULL_NEWTON_STEPS)
+                pays = start is not None and self._pays(problem, lam, start, EXPECTED_NEWTON_STEPS)
                 one = self._along(problem, lam, past, pays) or solve(
                     problem, lam, solver=solver, start=start
                 )
-                steps = 1 if self.one_step else FOLD_NEWTON_STEPS
+                steps = 1 if self.one_step else EXPECTED_NEWTON_STEPS
                 self.iterated[i] = self._pays(problem, lam, one, steps)
             except linalg.LinAlgError as error:
                 found[i] = str(error)
@@ -205,14 +203,14 @@ class FullPath:
         return Solution.stack(parts)
 
     def _batches(self) -> Iterator[tuple[Array, Indices, Indices]]:
-        """At most two large groups with one Lambda at a time, since each may need an inverse.
+        """At most two groups with one Lambda at a time, since each may need an inverse.
 
-        Small groups, as of folds of unequal sizes, are solved side by side with these.
+        Splits that are alone with theirs, as some of unequal sizes are, take a factor each and are
+        solved side by side with these.
         """
         groups = sorted(self.splits.groups, key=lambda group: group[1].size)
         while groups:
-            small = [group for group in groups[:-2] if group[1].size <= MAX_ALONE_SPLITS]
-            small = small[: MAX_BATCH_COLUMNS // MAX_ALONE_SPLITS]
+            small = [group for group in groups[:-2] if group[1].size == 1][:MAX_BATCH_COLUMNS]
             taken = [*small, *groups[-2:]]
             groups = groups[len(small) : -2]
             which = np.repeat(np.arange(len(taken)), [members.size for _, members in taken])

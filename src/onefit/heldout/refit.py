@@ -20,6 +20,7 @@ from onefit.columns.newton import Batch
 from onefit.columns.solve import solve_columns
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutPath
+from onefit.heldout.splits import Splits
 from onefit.problem import Columns, Problem, Solution
 from onefit.proof.certificate import EXACT_TOLERANCE
 
@@ -27,10 +28,10 @@ __all__ = [
     "Refitted",
     "cheap_to_refit",
     "fill_refits",
+    "finished",
     "refit_again",
     "refit_columns",
     "refit_fold",
-    "refit_uncertified",
 ]
 
 #: operations up to which folds are refitted for their certificate alone (benchmarks/ablation.py)
@@ -57,15 +58,21 @@ def fill_refits(
         path.steps[i, k] = found.solution.steps
 
 
-def refit_uncertified(
-    path: HeldOutPath, i: int, problem: Problem, folds: Folds, splits: Indices
-) -> None:
-    """Refit splits without a certificate, if that is cheap, and keep what has the smaller bound."""
-    rough = splits[~(path.bounds[i, splits] <= EXACT_TOLERANCE * problem.scale).all(axis=1)]
-    if not (problem.K.held and cheap_to_refit(problem.n, rough.size)):
-        return
-    for k in rough.tolist():
-        refit_again(path, i, k, problem, folds)
+def finished(path: HeldOutPath, splits: Splits, again: bool) -> HeldOutPath:
+    """The path with the splits that no formula serves, judged.
+
+    ``again``: splits by formula without a certificate are refitted, where that is cheap, and keep
+    what has the smaller bound.
+    """
+    problem, some = splits.problem, splits.by_formula
+    for i in np.flatnonzero(path.done).tolist():
+        with path.attempt([i]):
+            fill_refits(path, i, problem, splits.positive, splits.by_refit)
+            rough = some[~(path.bounds[i, some] <= EXACT_TOLERANCE * problem.scale).all(axis=1)]
+            if again and problem.K.held and cheap_to_refit(problem.n, rough.size):
+                for k in rough.tolist():
+                    refit_again(path, i, k, problem, splits.positive)
+    return path.judged(problem)
 
 
 def refit_again(

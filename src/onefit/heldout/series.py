@@ -39,10 +39,13 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.folds import Folds
+from onefit.heldout import cost as costs
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.heldout.driver import LeaveOutDriver, Policy
 from onefit.heldout.path import MAX_BATCH_COLUMNS, FullPath, curvature
 from onefit.heldout.splits import Splits
+from onefit.heldout.workload import Workload
+from onefit.linalg.rates import Cost, Rates
 from onefit.losses.base import loss_of, require
 from onefit.problem import Problem, Solution
 from onefit.systems.cholesky import CurvedFactor
@@ -103,6 +106,15 @@ class Influence(HeldOutMethod):
             )
         policy = Policy(self.name, order=order)
         return _Influence(Splits.sort(problem, folds), policy, tail=self.tail)
+
+    @classmethod
+    def cost(cls, work: Workload, rates: Rates) -> Cost:
+        """A fit, its factor, and products with all folds' columns."""
+        return costs.one_fit(work, rates, 1)
+
+    @classmethod
+    def matrices(cls, work: Workload) -> float:
+        return costs.one_fit_matrices(work, 18.0)
 
 
 @dataclass

@@ -38,14 +38,25 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.folds import Folds
+from onefit.heldout import cost as costs
 from onefit.heldout.base import HeldOutMethod
 from onefit.heldout.leave_out_formula import LeaveOut, LeaveOutValues
 from onefit.heldout.scaled import scale_in_place, scaled_matrix
+from onefit.heldout.workload import Workload
 from onefit.inverse import EigenInverse, RidgeInverse, TriangularInverse, solve_block
-from onefit.inverse.spectrum import ShiftedSums, Spectrum
+from onefit.inverse.spectrum import (
+    MAX_CACHED_SUMS,
+    ShiftedSums,
+    Spectrum,
+)
+from onefit.linalg.partial_eigh import MAX_BLOCKS
+from onefit.linalg.rates import Cost, Rates
 from onefit.problem import Problem
 
-__all__ = ["Block", "Eigen", "factored"]
+__all__ = ["DEVICE_BLOCK_MATRICES", "Block", "Eigen", "factored"]
+
+#: matrices of n rows that these methods hold on a device
+DEVICE_BLOCK_MATRICES, DEVICE_EIGEN_MATRICES = 5.0, 6.0
 
 
 def factored(problem: Problem, root: Array, ridge: float) -> TriangularInverse:
@@ -73,6 +84,40 @@ class Block(HeldOutMethod):
         self.check(problem)
         return _Block(problem, folds)
 
+    @classmethod
+    def cost(cls, work: Workload, rates: Rates) -> Cost:
+        """A factor and its inverse per value of c; a rank update and a small solve per fold."""
+        n, columns = work.n, work.targets + 1
+        factor = (
+            rates.gathers(n * n)
+            + rates.cholesky(n)
+            + rates.triangular_inverse(n)
+            + 2 * rates.product(n, n, columns)
+            + rates.calls(costs.CALLS_PER_LAMBDA)
+        )
+        if work.one_row_each:
+            folds = rates.passes(n * n, 2) + rates.calls(costs.CALLS_PER_ROW * n)
+        else:
+            # the column of a fold begins at its first row, where the folds do not overlap
+            adjacent = work.tested <= n
+            rows = n - work.tested / 2 if adjacent else n
+            folds = costs.small_solves(work, rates)
+            for m, count in work.by_formula.items():
+                copied = Cost() if adjacent else rates.gathers(m * n)
+                folds += count * (rates.rank_update(m, rows) + copied)
+        bound = rates.gathers(n * n) + rates.passes(n * n, 3)
+        each = work.ridges * factor + folds + costs.refits(work, work.by_refit, rates)
+        return costs.kernel(work, rates) + bound + work.lams * each
+
+    @classmethod
+    def matrices(cls, work: Workload) -> float:
+        """K, its permuted copy, and a copy of that."""
+        return 3.0 + 2.0 * (work.largest / work.n) ** 2
+
+    @classmethod
+    def device_bytes(cls, work: Workload) -> float:
+        return DEVICE_BLOCK_MATRICES * work.itemsize * float(work.n) ** 2
+
 
 class Eigen(HeldOutMethod):
     """Exact k-fold of the squared loss for all lambdas by one eigendecomposition per kernel."""
@@ -85,6 +130,49 @@ class Eigen(HeldOutMethod):
     def prepare(self, problem: Problem, folds: Folds) -> LeaveOut:
         self.check(problem)
         return (_Eigen if problem.K.arrays.on_host else _DeviceEigen)(problem, folds)
+
+    @classmethod
+    def cost(cls, work: Workload, rates: Rates) -> Cost:
+        """One eigendecomposition; per lambda a rank update and a small solve per fold."""
+        n, columns = work.n, work.targets + 1
+        shared = (
+            rates.gathers(n * n)
+            + rates.eigendecomposition(n)
+            + rates.product(n, n, columns)
+            + rates.passes(n * n)
+        )
+        if work.one_row_each:
+            values = work.lams * work.ridges
+            table = rates.passes(n * n) + rates.product(n, n, values * (columns + 1))
+            each = rates.calls(costs.CALLS_PER_LAMBDA + costs.CALLS_PER_ROW * n)
+            return costs.kernel(work, rates) + shared + table + work.lams * each
+        folds = costs.small_solves(work, rates)
+        for m, count in work.by_formula.items():
+            scaled = rates.passes(m * n) + rates.product(m, n, columns)
+            copied = Cost() if work.tested <= n else 2 * rates.gathers(m * n)
+            folds += count * (rates.rank_update(m, n) + scaled + copied)
+        each = (
+            work.ridges * rates.calls(costs.CALLS_PER_LAMBDA)
+            + folds
+            + costs.refits(work, work.by_refit, rates)
+        )
+        return costs.kernel(work, rates) + shared + work.lams * each
+
+    @classmethod
+    def matrices(cls, work: Workload) -> float:
+        """K, its permuted copy (the vectors replace it), a fold's rows twice, blocks, a table."""
+        part, ridges = work.largest / work.n, work.lams * work.ridges
+        # a single lambda has nothing to be made together with
+        held = min(MAX_CACHED_SUMS, ridges) * part**2
+        together = min(ridges * part**2, 1.0) + held if ridges > 1 else 0.0
+        # with the columns of the tears, in Q's coordinates and multiplied by it, and as much for
+        # what they are made from and become
+        table = 4.0 * ridges * (work.targets + MAX_BLOCKS) / work.n
+        return 2.0 + linalg.HOST.panel_rows / work.n + 2.0 * part + 2.0 * part**2 + together + table
+
+    @classmethod
+    def device_bytes(cls, work: Workload) -> float:
+        return DEVICE_EIGEN_MATRICES * work.itemsize * float(work.n) ** 2
 
 
 class _Block(LeaveOut):

@@ -26,12 +26,15 @@ from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.columns.fit import certified
 from onefit.folds import Folds
+from onefit.heldout import cost as costs
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.heldout.path import FullPath
-from onefit.heldout.refit import fill_refits, refit_again, refit_uncertified
+from onefit.heldout.refit import fill_refits, finished, refit_again
 from onefit.heldout.scaled import scaled_matrix, weight_roots
 from onefit.heldout.splits import Splits
+from onefit.heldout.workload import Workload
 from onefit.inverse.shifted import solve_shifted
+from onefit.linalg.rates import Cost, Rates
 from onefit.problem import Problem, Solution
 from onefit.proof.certificate import EXACT_TOLERANCE
 
@@ -53,6 +56,33 @@ class TrainTest(HeldOutMethod):
     def prepare(self, problem: Problem, folds: Folds) -> Prepared:
         return _TestRows(problem, folds)
 
+    @classmethod
+    def cost(cls, work: Workload, rates: Rates) -> Cost:
+        """Predictions of one test set at all lambdas: a tridiagonal form, or a fit per lambda."""
+        m = max(work.removed, default=0)
+        rest = work.n - m
+        shared = rates.gathers(rest * rest) + rates.passes(rest * rest, 2)
+        predicted = rates.product(m, rest, work.lams * work.targets) + rates.calls(
+            costs.CALLS_PER_LAMBDA
+        )
+        if not work.quadratic:
+            fits = work.lams * costs.fit(rest, work, rates)
+        else:
+            fits = rates.tridiagonal(rest)
+            fits += rates.product(rest, rest, work.lams * work.targets)
+        return costs.kernel(work, rates) + shared + fits + predicted
+
+    @classmethod
+    def matrices(cls, work: Workload) -> float:
+        """K of all rows, the training block twice, and a Newton step where it takes one.
+
+        Every worker keeps the distances of its split.
+        """
+        part = (work.n - min(work.removed, default=0)) / work.n
+        kept = 1.0 if work.kernels > 1 and work.busy > 1 else 0.0
+        steps = 0.0 if work.quadratic else costs.fit_matrices(work) * part**2
+        return kept + 1.0 + 2.0 * part**2 + part * (1.0 - part) + steps
+
 
 @dataclass(frozen=True)
 class _TestRows(Prepared):
@@ -63,11 +93,9 @@ class _TestRows(Prepared):
     def predict(self, lams: Array) -> HeldOutPath:
         problem = self.problem
         path = HeldOutPath.empty(problem, self.folds, TrainTest.name, lams)
-        if problem.quadratic and len(lams) >= MIN_TRIDIAGONAL_LAMS:
-            _by_shifts(path, problem)
-        else:
-            _by_path(path, problem)
-        return path.judged(problem)
+        shifts = problem.quadratic and len(lams) >= MIN_TRIDIAGONAL_LAMS
+        (_by_shifts if shifts else _by_path)(path, problem)
+        return finished(path, Splits.columns(problem, self.folds), again=shifts)
 
 
 def _by_shifts(path: HeldOutPath, problem: Problem) -> None:
@@ -92,9 +120,6 @@ def _by_shifts(path: HeldOutPath, problem: Problem) -> None:
     relative = changed * norm + epsilon * (64.0 + n)
     size = np.abs(inner.Y).max(axis=0) + np.abs(path.values).max(axis=1)
     path.bounds[:, 0] = (relative * float(root.max() / root.min()))[:, None] * size
-    for i in range(L):
-        with path.attempt([i]):
-            refit_uncertified(path, i, problem, path.folds, np.arange(1))
 
 
 def _by_path(path: HeldOutPath, problem: Problem) -> None:

@@ -45,13 +45,14 @@ from onefit._types import Array, Indices
 from onefit.gram import Gram
 from onefit.linalg import Arrays, arrays_of
 
-__all__ = ["KrylovSolution", "Ridged", "Watch", "bordered", "conjugate_gradients"]
+__all__ = ["CG_RESIDUAL", "KrylovSolution", "Ridged", "Watch", "bordered", "conjugate_gradients"]
 
 #: steps after which a column is stopped
 MAX_CG_STEPS = 1000
-#: operations between two checks for an interrupt
-MAX_UNINTERRUPTED_OPERATIONS = 2**33
-#: residual that is due to rounding, in units of rounding
+#: relative residual that is left where a further step or round corrects it
+#: (benchmarks/constants.py)
+CG_RESIDUAL = 1e-4
+#: residual that is due to rounding, in units of rounding (benchmarks/constants.py)
 RESIDUAL_FLOOR_IN_ROUNDINGS = 64.0
 
 #: called after every step with the residuals, relative to their targets
@@ -205,9 +206,9 @@ def _grams(F: Array, weights: Array, centred: bool, xp: Arrays) -> Iterator[Arra
 
 
 def _gram(F: Array, weights: Array, xp: Arrays) -> Array:
-    """F'diag(w) F."""
+    """F'diag(w) F, by chunks of rows, between which the user can interrupt."""
     out, w = xp.zeros((F.shape[1], F.shape[1]), weights.dtype), xp.asarray(weights)[:, None]
-    size = max(1, MAX_UNINTERRUPTED_OPERATIONS // max(1, F.shape[1]) ** 2)
+    size = max(1, linalg.CHUNK_ELEMENTS // max(1, F.shape[1]))
     for first in range(0, F.shape[0], size):
         some = slice(first, min(first + size, F.shape[0]))
         out += F[some, :].T @ (w[some, :] * F[some, :])

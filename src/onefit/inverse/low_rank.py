@@ -8,10 +8,9 @@ F already explains are rarely drawn again.
 
 **When to stop.** Steps of conjugate gradients grow as the root of 1 + e R^2, with e the size of the
 eigenvalues of E that matter. Their mean weighted by themselves, tr(E^2) / tr(E), is known from
-the diagonal of E and from the squares of a small sample of its other entries; e is set to twice
-that, as measured for a few kernels on one data set. The set-up grows as n m^2 + folds m^3. Blocks
-join F until the sum of both has risen for a while, and those that do not pay are dropped: all of
-them if K is nearly diagonal.
+the diagonal of E and from the squares of a small sample of its other entries; e is set to that.
+The set-up grows as n m^2 + folds m^3 (`iteration_cost`). Blocks join F until the sum of both has
+risen for a while, and those that do not pay are dropped: all of them if K is nearly diagonal.
 
 References
 ----------
@@ -22,55 +21,73 @@ References
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from onefit._types import Array
+from onefit._types import Array, Indices
 from onefit.linalg import arrays_of
 from onefit.linalg.device import Device
+from onefit.linalg.rates import Cost, Rates
 
-__all__ = ["LowRank"]
+__all__ = ["LowRank", "iteration_cost", "most_landmarks"]
 
+# benchmarks/constants.py varies these
 #: rows whose eigenvalues approximate those of K
 SPECTRUM_SAMPLE_ROWS = 500
 #: blocks without gain after which no more are added
 MAX_BLOCKS_WITHOUT_GAIN = 3
 #: steps of conjugate gradients for each unit of the root of the condition number
-CG_STEPS_PER_ROOT_CONDITION = 8.0
-#: e, in units of tr(E^2) / tr(E)
-TAIL_IN_MEAN_EIGENVALUES = 2.0
+CG_STEPS_PER_ROOT_CONDITION = 10.0
 
 
-class Prices(NamedTuple):
-    """The costs of set-up and iteration, and the limits of the set-up.
+#: the largest number of columns of F on the host and on a device
+MAX_LANDMARKS, MAX_DEVICE_LANDMARKS = 1000, 2000
+#: the largest number of elements of F on the host, and the number of columns of a block
+MAX_FACTOR_ELEMENTS, BLOCK_COLUMNS = 2**28, 100
 
-    Attributes
+
+def most_landmarks(n: int, device_elements: float | None = None) -> int:
+    """The largest number of columns of F for n rows, on the host or in the room of a device."""
+    if device_elements is None:
+        return min(MAX_LANDMARKS, n // 3, MAX_FACTOR_ELEMENTS // max(n, 1))
+    return int(min(MAX_DEVICE_LANDMARKS, n // 3, device_elements // max(n, 1)))
+
+
+def iteration_cost(
+    n: int,
+    m: int,
+    columns: float,
+    groups: int,
+    steps: float,
+    rates: Rates,
+    several: bool = True,
+    tiled: bool = False,
+) -> Cost:
+    """Cost of conjugate gradients with m columns of F, and of their set-up.
+
+    Parameters
     ----------
-    block, most, room : int
-        Columns added to F at a time, their largest number, and the largest number of entries of F.
-    decomposition, entry : float
-        Cost in operations of a product: of a small eigendecomposition, per m^3, and of an entry of
-        a tile.
-    narrow : float
-        Columns below which a product takes no less time.
+    n, m : int
+    columns : float
+        That a step has, on average.
+    groups : int
+        Different sets of rows among the columns.
+    steps : float
+    rates : Rates
+    several : bool, default=True
+        Whether the columns of a group have several ridges, so that its small matrix is decomposed
+        instead of inverted.
+    tiled : bool, default=False
+        Whether each product forms K.
     """
-
-    block: int
-    most: int
-    room: int
-    decomposition: float
-    entry: float
-    narrow: float
-
-
-#: for K on the host, and on a device: those of an H200 (benchmarks/gpu.py)
-PRICES = {
-    True: Prices(100, 1500, 2**28, 24.0, 400.0, 28.0),
-    False: Prices(250, 4000, 2**30, 200.0, 1000.0, 60.0),
-}
-#: rows below which blocks have the same number of columns as on the host
-MIN_DEVICE_PRICED_ROWS = 5000
+    setup = 3 * rates.product(n, m, m)
+    setup += groups * (rates.eigendecomposition(m) if several else rates.inverse_spd(m))
+    step = rates.product(n, n, columns) + 2 * rates.product(n, m, columns)
+    step += rates.passes(n * columns, 16)
+    if tiled:
+        step += rates.entries(n * n)
+    return setup + steps * step
 
 
 class LowRank:
@@ -81,9 +98,6 @@ class LowRank:
     K : Gram
     s : (n,) array
         Weights: rows of weight zero are never drawn.
-    decomposition : float, default=None
-        Operations on a small matrix, per cube of its size; None means those of an
-        eigendecomposition.
 
     Attributes
     ----------
@@ -95,16 +109,13 @@ class LowRank:
         e of R (K - F F') R, R^2 = diag(s), before the first block and after each.
     """
 
-    def __init__(self, K: Any, s: Array, decomposition: float | None = None) -> None:
+    def __init__(self, K: Any, s: Array) -> None:
         self.K, self.s, self.arrays = K, s.astype(np.float64), arrays_of(K)
-        self.prices = PRICES[self.arrays.on_host]
-        if decomposition is not None:
-            self.prices = self.prices._replace(decomposition=decomposition)
-        if isinstance(self.arrays, Device):
-            room = min(self.prices.room, int(self.arrays.room() / 32.0))  # F twice, and as much
-            self.prices = self.prices._replace(room=room)
-        if s.size < MIN_DEVICE_PRICED_ROWS:
-            self.prices = self.prices._replace(block=PRICES[True].block)
+        self.rates = self.arrays.rates.at(1, np.dtype(K.dtype).itemsize)
+        # on a device F twice, and as much
+        room = self.arrays.room() / 32.0 if isinstance(self.arrays, Device) else None
+        #: the largest number of blocks
+        self.most = most_landmarks(s.size, room) // BLOCK_COLUMNS
         self.random = np.random.default_rng(0)
         positive = np.flatnonzero(s)
         self.rows = np.sort(self.random.permutation(positive)[:SPECTRUM_SAMPLE_ROWS])
@@ -116,49 +127,45 @@ class LowRank:
         self.blocks: list[Array] = []
         self.sizes = [self._size()]
 
-    @property
-    def most(self) -> int:
-        """The largest number of blocks."""
-        n, prices = int(self.K.shape[0]), self.prices
-        return min(prices.most, n // 3, prices.room // n) // prices.block
-
-    def factor(self, ridge: Array, folds: int) -> Array:
-        """F (n, m) for columns with these Lambda, on ``folds`` different sets of rows."""
-        best = self._best(ridge, folds)
+    def factor(self, ridge: Array, group: Indices) -> Array:
+        """F (n, m) for columns with these Lambda, each on the rows of its group."""
+        best = self._best(ridge, group)
         empty = self.arrays.empty((self.K.shape[0], 0), self.K.dtype)
         return self.arrays.lib.concat([empty, *self.blocks[:best]], axis=1)  # type: ignore[no-any-return]
 
-    def _best(self, ridge: Array, folds: int) -> int:
+    def _best(self, ridge: Array, group: Indices) -> int:
         """The number of blocks of least cost; blocks are drawn as needed."""
-        best, lowest = 0, self._cost(0, ridge, folds)
+        best, lowest = 0, self._seconds(0, ridge, group)
         for count in range(1, self.most + 1):
             if count > len(self.blocks) and not self._grow():
                 break
-            cost = self._cost(count, ridge, folds)
+            cost = self._seconds(count, ridge, group)
             if cost < lowest:
                 best, lowest = count, cost
             elif count - best >= MAX_BLOCKS_WITHOUT_GAIN:
                 break
         return best
 
-    def steps(self, ridge: Array, folds: int) -> Array:
-        """Expected steps of conjugate gradients for columns with these Lambda."""
-        best = self._best(ridge, folds)
-        return np.asarray(CG_STEPS_PER_ROOT_CONDITION * np.sqrt(1.0 + self.sizes[best] / ridge))
+    def steps(self, ridge: Array, group: Indices) -> Array:
+        """Expected steps of conjugate gradients for each column."""
+        return self._steps(self._best(ridge, group), ridge)
 
-    def cost(self, ridge: Array, folds: int) -> float:
-        """Expected operations of set-up and iteration."""
-        return self._cost(self._best(ridge, folds), ridge, folds)
+    def seconds(self, ridge: Array, group: Indices) -> float:
+        """Expected time of set-up and iteration."""
+        return self._seconds(self._best(ridge, group), ridge, group)
 
-    def _cost(self, count: int, ridge: Array, folds: int) -> float:
-        """Cost of set-up and iteration with a number of blocks, in operations of a product."""
-        n, m, prices = int(self.K.shape[0]), count * self.prices.block, self.prices
-        steps = CG_STEPS_PER_ROOT_CONDITION * np.sqrt(1.0 + self.sizes[count] / ridge)
-        products = float(steps.sum() + prices.narrow * steps.max())
-        tiled = not self.K.held
-        entries = prices.entry * n * n / 2.0 * float(steps.max()) if tiled else 0.0
-        setup = 6.0 * n * m * m + prices.decomposition * folds * float(m) ** 3
-        return setup + entries + (2.0 * n * n + 4.0 * n * m) * products
+    def _steps(self, count: int, ridge: Array) -> Array:
+        return np.asarray(CG_STEPS_PER_ROOT_CONDITION * np.sqrt(1.0 + self.sizes[count] / ridge))
+
+    def _seconds(self, count: int, ridge: Array, group: Indices) -> float:
+        """The same with a number of blocks."""
+        steps, groups = self._steps(count, ridge), np.unique(group).size
+        several = np.unique(np.stack([group, ridge]), axis=1).shape[1] > groups
+        longest, m = float(steps.max()), count * BLOCK_COLUMNS
+        columns = float(steps.sum()) / longest  # those that have converged leave
+        return iteration_cost(
+            self.s.size, m, columns, groups, longest, self.rates, several, not self.K.held
+        ).seconds
 
     def _grow(self) -> bool:
         """Draw a block; False if the remainder is rounding only."""
@@ -166,8 +173,9 @@ class LowRank:
         total = float(self.left.sum())
         if total <= 100.0 * epsilon * float(np.abs(self.s * self.K.diagonal).sum()):
             return False
-        size = self.prices.block
-        rows = np.unique(self.random.choice(self.left.size, size=size, p=self.left / total))
+        rows = np.unique(
+            self.random.choice(self.left.size, size=BLOCK_COLUMNS, p=self.left / total)
+        )
         xp, columns = self.arrays, self.K.columns(rows)
         for block in self.blocks:
             columns -= block @ xp.rows(block, rows).T
@@ -189,4 +197,4 @@ class LowRank:
             return 0.0
         others = float(np.square(self.small).sum() - np.square(np.diag(self.small)).sum())
         squares = float(np.square(self.left).sum()) + self.times * others
-        return TAIL_IN_MEAN_EIGENVALUES * squares / total
+        return squares / total

@@ -46,10 +46,6 @@ __all__ = ["ShiftedSums", "Spectrum"]
 
 #: sums at chosen c that are held at a time (benchmarks/ablation.py)
 MAX_CACHED_SUMS = 8
-#: entries of the blocks of a fold for several c together, in n^2
-MAX_BLOCK_ELEMENTS_PER_N2 = 1.0
-#: rows squared at a time, on the host and on a device
-HOST_SQUARE_ROWS, DEVICE_SQUARE_ROWS = 64, 4096
 
 
 class Spectrum:
@@ -147,7 +143,7 @@ class Spectrum:
         rows = np.arange(self.v.size) if rows is None else rows
         weights = np.asfortranarray(weights, dtype=self.values.dtype)
         xp = self.arrays
-        size = HOST_SQUARE_ROWS if xp.on_host else DEVICE_SQUARE_ROWS
+        size = xp.panel_rows
         pieces = (rows[first : first + size] for first in range(0, rows.size, size))
         return np.concatenate(
             [xp.square_sums(xp.rows(self.vectors, piece), weights) for piece in pieces]
@@ -241,7 +237,7 @@ class ShiftedSums:
     def pieces(self, size: int) -> Iterator[tuple[slice, ShiftedSums]]:
         """The c in pieces, such that blocks of ``size`` rows fit into memory."""
         L, n = self.damped.shape
-        number = max(1, int(np.ceil(L * size**2 / (MAX_BLOCK_ELEMENTS_PER_N2 * n**2))))
+        number = max(1, int(np.ceil(L * size**2 / n**2)))
         ends = np.linspace(0, L, number + 1).round().astype(int)
         for first, last in pairwise(ends):
             some = slice(int(first), int(last))

@@ -43,7 +43,7 @@ Points = Any
 """A dense (n, d) array or a CSR matrix."""
 
 CENTRE_SAMPLE_ROWS = 256
-"""Fewest points whose median estimates that of all (all points if there are fewer)."""
+"""Points whose median or mean is near enough to that of all to be subtracted from all."""
 
 MAX_DEVICE_COPY_ELEMENTS = 2**28
 """Entries of a matrix on a device, up to which a second one beside it has room: a large tile."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from onefit.linalg.arrays import HOST, Arrays, arrays_of, is_elsewhere, to_host
+from onefit.linalg.arrays import CHUNK_ELEMENTS, HOST, Arrays, arrays_of, is_elsewhere, to_host
 from onefit.linalg.blas import *  # noqa: F403
 from onefit.linalg.blas import __all__ as _blas
 from onefit.linalg.reflections import Complement, Reflections, tridiagonal
 
 __all__ = [
-    *_blas, "HOST", "Arrays", "Complement", "Reflections", "arrays_of", "is_elsewhere", "to_host",
-    "tridiagonal",
+    *_blas, "CHUNK_ELEMENTS", "HOST", "Arrays", "Complement", "Reflections", "arrays_of",
+    "is_elsewhere", "to_host", "tridiagonal",
 ]  # fmt: skip

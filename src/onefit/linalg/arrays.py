@@ -19,12 +19,15 @@ import numpy as np
 
 from onefit._types import Array, Indices
 from onefit.linalg import blas, reflections
+from onefit.linalg.rates import HOST_RATES, Rates
 from onefit.linalg.reduced import Eigenvectors, OrthogonalBasis, Tridiagonal
 
-__all__ = ["HOST", "Arrays", "arrays_of", "is_elsewhere", "to_host"]
+__all__ = ["CHUNK_ELEMENTS", "HOST", "Arrays", "arrays_of", "is_elsewhere", "to_host"]
 
 #: libraries whose arrays stay on their own device
 LIBRARIES = ("torch", "cupy", "array_api_strict")
+#: numbers of an array on the host that is made and used a part at a time: 128 MiB
+CHUNK_ELEMENTS = 2**24
 #: steps of the power method for a norm
 POWER_STEPS = 10
 
@@ -40,11 +43,18 @@ class Arrays:
         Whether these are NumPy's arrays.
     terms : int
         Number of terms that a product sums up before it adds these sums; 0 if unknown.
+    panel_rows : int
+        Rows of a matrix that are worked on at a time, where the result of all would need as much
+        memory as the matrix (benchmarks/constants.py).
+    rates : Rates
+        Speeds of its operations.
     """
 
     lib: ModuleType = np
     on_host = True
     terms = 256
+    panel_rows = 128
+    rates: Rates = HOST_RATES
 
     def __repr__(self) -> str:
         return "the host"

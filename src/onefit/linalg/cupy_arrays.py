@@ -11,6 +11,7 @@ from cupyx.scipy.linalg import solve_triangular
 
 from onefit._types import Array
 from onefit.linalg.device import Device
+from onefit.linalg.rates import CUDA_RATES
 
 __all__ = ["CuPy"]
 
@@ -18,7 +19,7 @@ __all__ = ["CuPy"]
 class CuPy(Device):
     """CuPy."""
 
-    fast = True
+    rates = CUDA_RATES
 
     def __init__(self, lib: Any, device: Any) -> None:
         super().__init__(lib, device)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from scipy.linalg import LinAlgError
 
 from onefit._types import Array
 from onefit.linalg.arrays import Arrays, dtype_name, index
+from onefit.linalg.rates import HOST_RATES
 from onefit.linalg.reduced import Eigenvectors, OrthogonalBasis
 
 __all__ = ["Device", "DeviceMemoryError"]
@@ -46,8 +48,9 @@ class Device(Arrays):
 
     on_host = False
     terms = 0
-    #: whether it is a device of its own, not the processor
-    fast = False
+    panel_rows = 1024
+    #: those of the processor, for a library that computes there
+    rates = replace(HOST_RATES, on_device=True)
     #: exceptions that the library raises for too little memory
     exhausted: tuple[type[BaseException], ...] = (MemoryError,)
 

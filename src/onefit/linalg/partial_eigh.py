@@ -40,8 +40,6 @@ __all__ = ["PartialEigh"]
 
 #: fewest rows of a block, and the largest number of blocks (benchmarks/ablation.py)
 MIN_BLOCK_ROWS, MAX_BLOCKS = 125, 8
-#: rows permuted at a time
-PERMUTED_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -99,8 +97,9 @@ class PartialEigh:
             if j < cut.size:
                 tears[first:last, j] = np.sqrt(weight[j]) * Z[-1]
         order = np.argsort(diagonal)
-        for first in range(0, order.size, PERMUTED_ROWS):
-            Q[first : first + PERMUTED_ROWS] = Q[first : first + PERMUTED_ROWS, order]
+        for first in range(0, order.size, xp.panel_rows):
+            some = slice(first, first + xp.panel_rows)
+            Q[some] = Q[some, order]
         U = np.asfortranarray(tears[order][:, weight > 0.0])
         return cls(diagonal[order], Q, U, smallest)
 

@@ -10,6 +10,7 @@ import torch
 
 from onefit._types import Array
 from onefit.linalg.device import Device
+from onefit.linalg.rates import CUDA_RATES
 
 __all__ = ["Torch"]
 
@@ -34,6 +35,8 @@ class Torch(Device):
         super().__init__(lib, device)
         self.exhausted = (MemoryError, torch.OutOfMemoryError)
         self.fast = device.type == "cuda"
+        if self.fast:
+            self.rates = CUDA_RATES
 
     def room(self) -> float:
         if not self.fast:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 __all__ = [
+    "MAX_BISECTIONS",
     "Array",
     "Loss",
     "MissingDerivativeError",
@@ -31,6 +32,9 @@ __all__ = [
     "require",
     "resolved",
 ]
+
+#: halvings of a bracket, more than a number has binary digits
+MAX_BISECTIONS = 60
 
 
 @runtime_checkable

@@ -12,12 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from onefit.losses.base import Array, Loss
+from onefit.losses.base import MAX_BISECTIONS, Array, Loss
 
 __all__ = ["Carried", "slope_points", "widened_loss"]
-
-#: halvings of a bracket around the point where a loss has a given slope
-MAX_SLOPE_BISECTIONS = 60
 
 
 def widened_loss(loss: Loss, factor: float) -> tuple[Loss, float]:
@@ -40,7 +37,7 @@ def slope_points(loss: Loss, y: Array, u: Array, slope: Array, small: Any) -> Ar
     reach = 1.0 + np.abs(y) + np.abs(u)
     low, high = u - reach, u + reach
     far &= (loss.gradient(y, low) <= slope) & (slope <= loss.gradient(y, high))
-    for _ in range(MAX_SLOPE_BISECTIONS):
+    for _ in range(MAX_BISECTIONS):
         middle = 0.5 * (low + high)
         below = loss.gradient(y, middle) < slope
         low, high = np.where(below, middle, low), np.where(below, high, middle)

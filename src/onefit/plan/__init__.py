@@ -1,15 +1,17 @@
 """Expected time and memory of each held-out method, and the choice among them.
 
-The operations of a method are counted as calls of a few primitives (``cost.py``), each with a
-fixed speed of the backend (``rates.py``); the memory they take (``matrices.py``) is
-compared with the memory available (``memory.py``), and the whole is printed as a table
-(``text.py``). Nothing is measured at run time and nothing is kept on disk: equal workloads lead to
-the same choice on every computer. A limit of time is kept by the clock (``deadline.py``).
+Every method counts its operations, as calls of a few primitives, and its memory
+(`onefit.heldout.base.HeldOutMethod`). Primitives have fixed speeds (``onefit.linalg.rates``), and
+the memory of a workload (``matrices.py``) is compared with the memory available (``memory.py``),
+and the whole is printed as a table (``text.py``). Nothing is measured at run time and nothing is
+kept on disk: equal workloads lead to the same choice on every computer. A limit of time is kept by
+the clock (``deadline.py``).
 """
 
 from __future__ import annotations
 
 from onefit._format import duration
+from onefit.heldout.workload import Estimate, Workload
 from onefit.plan.choice import candidates, choose, estimate, fit_estimate, split_estimate
 from onefit.plan.deadline import Deadline, OutOfTime, spread
 from onefit.plan.matrices import peak_bytes
@@ -20,12 +22,9 @@ from onefit.plan.memory import (
     check_method,
     choose_fit,
 )
-from onefit.plan.rates import CUDA_RATES, backend_rates
 from onefit.plan.text import Explanation, announce, explain, explain_splits
-from onefit.plan.workload import Estimate, Workload
 
 __all__ = [
-    "CUDA_RATES",
     "Deadline",
     "Estimate",
     "Explanation",
@@ -33,7 +32,6 @@ __all__ = [
     "Workload",
     "announce",
     "available_memory",
-    "backend_rates",
     "candidates",
     "check_bytes",
     "check_memory",

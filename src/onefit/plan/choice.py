@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from onefit._validation import check_choice
-from onefit.features.fit import feature_method
-from onefit.plan.cost import COSTS, FEATURE_COSTS, train_test
+from onefit.features.fit import FEATURE_METHODS, feature_method
+from onefit.features.held_out import refit_cost
+from onefit.heldout import METHODS
+from onefit.heldout.train_test import TrainTest
+from onefit.heldout.workload import Estimate, Workload
+from onefit.linalg.rates import HOST_RATES, Cost, Rates
 from onefit.plan.matrices import device_bytes, peak_bytes
 from onefit.plan.memory import available_memory
-from onefit.plan.rates import HOST_RATES, Rates
-from onefit.plan.workload import Estimate, Workload
 
 __all__ = ["candidates", "choose", "estimate", "fit_estimate", "split_estimate"]
 
@@ -20,6 +23,7 @@ AUTO_METHODS = {True: ("block", "eigen", "iterative"), False: ("exact",)}
 AUTO_ON_DEVICE = {True: AUTO_METHODS[True], False: ("exact", "iterative")}
 #: rows from which an iteration is considered: below, it gains up to three times on smooth kernels
 #: and loses up to twelve times at small lams, which the plan does not see
+#: (benchmarks/plan_choice.py)
 MIN_ITERATED_ROWS = 4000
 #: methods shown with the choice
 SHOWN_METHODS = {
@@ -39,11 +43,11 @@ def estimate(work: Workload, method: str, rates: Rates = HOST_RATES) -> Estimate
     method : {"block", "eigen", "refit", "exact", "limit", "influence", "iterative"}
         The first two are for the squared loss only.
     rates : Rates, default=HOST_RATES
-        Speeds of the backend with one thread, see :func:`onefit.plan.backend_rates`.
+        Speeds of the backend with one thread, those of its `Arrays`.
     """
-    known = FEATURE_COSTS if work.features else COSTS
+    known = _costs(work)
     check_choice("method", method, known)
-    if method in ("block", "eigen") and not work.quadratic:
+    if not work.features and METHODS[method].quadratic_only and not work.quadratic:
         raise ValueError(
             f"method={method!r} works for the squared loss only, not for {work.loss!r}; "
             "use 'exact', 'limit' or 'refit'"
@@ -59,6 +63,13 @@ def estimate(work: Workload, method: str, rates: Rates = HOST_RATES) -> Estimate
     )
 
 
+def _costs(work: Workload) -> Mapping[str, Callable[[Workload, Rates], Cost]]:
+    """The costs of every method, by name."""
+    if work.features:
+        return {one.name: one.cost for one in FEATURE_METHODS.values()} | {"refit": refit_cost}
+    return {name: method.cost for name, method in METHODS.items()}
+
+
 def split_estimate(work: Workload, rates: Rates = HOST_RATES) -> Estimate:
     """Expected cost of splits with a kernel matrix each, counted as kernels of the workload.
 
@@ -69,9 +80,9 @@ def split_estimate(work: Workload, rates: Rates = HOST_RATES) -> Estimate:
         seconds, nbytes = work.rounds * work.lams * one.seconds, peak_bytes(work, "fit")
         flops = work.repeats * work.lams * one.flops
         return replace(one, flops=flops, seconds=seconds, nbytes=work.busy * nbytes)
-    cost = train_test(work, rates.at(work.threads, work.itemsize))
+    cost = TrainTest.cost(work, rates.at(work.threads, work.itemsize))
     if work.quadratic and work.n >= MIN_ITERATED_ROWS:
-        cost = COSTS["iterative"](work, rates.at(work.threads, work.itemsize))
+        cost = METHODS["iterative"].cost(work, rates.at(work.threads, work.itemsize))
     nbytes = work.busy * peak_bytes(work, "train_test")
     return Estimate("train_test", work.repeats * cost.flops, nbytes, work.rounds * cost.seconds)
 
@@ -110,7 +121,7 @@ def choose(
     """
     if work.features:
         return estimate(work, feature_method(method, work.quadratic), rates)
-    check_choice("method", method, ("auto", *COSTS))
+    check_choice("method", method, ("auto", *METHODS))
     available = available_memory(work.busy) if available is None else available
     if method != "auto":
         return _fitting(work, method, rates, available, products)

@@ -15,8 +15,8 @@ import psutil
 
 from onefit._format import GIB
 from onefit.config import get_config
+from onefit.heldout.workload import Estimate, Workload
 from onefit.plan.matrices import peak_bytes
-from onefit.plan.workload import Estimate, Workload
 
 __all__ = [
     "available_memory",

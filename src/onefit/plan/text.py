@@ -7,10 +7,9 @@ from dataclasses import replace
 from html import escape
 
 from onefit._format import aligned, count, duration, memory
+from onefit.heldout.workload import Estimate, Workload
+from onefit.linalg.rates import HOST_RATES, Rates
 from onefit.plan.choice import candidates, estimate
-from onefit.plan.cost import factorisation_ratio
-from onefit.plan.rates import HOST_RATES, Rates
-from onefit.plan.workload import Estimate, Workload
 from onefit.progress import MIN_ANNOUNCED_SECONDS
 
 __all__ = ["Explanation", "announce", "explain", "explain_splits"]
@@ -139,7 +138,7 @@ def _title(work: Workload, where: str) -> str:
 def _reasons(work: Workload, chosen: Estimate, known: list[Estimate], rates: Rates) -> list[str]:
     """The reason for a method, and for preferring it to a faster one."""
     factors = work.lams * work.ridges
-    ratio = factorisation_ratio(work.n, rates.at(work.threads, work.itemsize))
+    ratio = rates.at(work.threads, work.itemsize).factors_per_eigendecomposition(work.n)
     reasons = {
         "eigen": f"one eigendecomposition serves {count(work.lams, 'lambda')}; Cholesky would "
         f"factor {count(factors, 'time')}, and the former costs about {ratio:.1f} of the latter",

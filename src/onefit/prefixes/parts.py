@@ -35,24 +35,19 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.gram import DenseGram
-from onefit.inverse.krylov import Ridged, bordered
+from onefit.inverse.krylov import CG_RESIDUAL, Ridged, bordered
 from onefit.inverse.low_rank import LowRank
 from onefit.prefixes.factor import Prefixes
 
 __all__ = ["MAX_COLUMNS", "Order", "PartFits"]
 
 #: change of a prediction, in units of the largest target, at which corrections end
+#: (benchmarks/constants.py, with the next)
 CHANGE_PER_TARGET = 1e-9
 #: largest ratio of a correction to the last one; with more, a factor in double precision is cheaper
 MAX_CORRECTION_RATIO = 1e-2
-#: relative residual that conjugate gradients leave, above the rounding of single precision
-CG_TOLERANCE = 1e-5
-#: columns of n rows that are solved side by side
+#: columns of n rows that are solved side by side (benchmarks/constants.py)
 MAX_COLUMNS = 100
-#: operations of a factor that take as long as one of conjugate gradients (benchmarks/learning.py)
-FACTOR_OPERATIONS_PER_CG_OPERATION = 1.5
-#: operations of the inverse of a small matrix, in the cube of its size
-SMALL_INVERSE_OPERATIONS = 6.0
 
 #: a and b for residuals (n, k) and sums of coefficients (k,)
 _Solve = Callable[[Array, Array], tuple[Array, Array]]
@@ -193,20 +188,22 @@ class PartFits:
         if few or ridges.size > MAX_COLUMNS:
             return {}
         K = DenseGram(linalg.submatrix(self._single, rows, rows))
-        low_rank = LowRank(K, np.ones(rows.size, dtype=np.float32), SMALL_INVERSE_OPERATIONS)
-        if saved < FACTOR_OPERATIONS_PER_CG_OPERATION * low_rank.cost(ridges, len(distinct)):
+        low_rank = LowRank(K, np.ones(rows.size, dtype=np.float32))
+        group = np.repeat(np.arange(len(distinct)), self.Y.shape[1])
+        factors = low_rank.rates.cholesky_factor.cost(saved, rows.size)
+        if factors.seconds < low_rank.seconds(ridges, group):
             return {}
         root = np.zeros((rows.size, ridges.size))
-        for number, column in enumerate(np.repeat(np.arange(len(distinct)), self.Y.shape[1])):
+        for number, column in enumerate(group):
             part = distinct[column]
             root[np.searchsorted(rows, part.rows), number] = 1.0 / np.sqrt(part.ridges[0])
         systems = Ridged.prepare(
-            K, low_rank.factor(ridges, len(distinct)), root.astype(np.float32),
+            K, low_rank.factor(ridges, group), root.astype(np.float32),
             np.arange(ridges.size), np.ones(ridges.size, dtype=np.float32), self.fit_intercept,
         )  # fmt: skip
 
         def solve(residual: Array, total: Array) -> tuple[Array, Array]:
-            da, db = bordered(systems, root, residual[rows], total, CG_TOLERANCE)
+            da, db = bordered(systems, root, residual[rows], total, CG_RESIDUAL)
             return self._scattered(rows, da), db
 
         found = self._corrected(distinct, solve)

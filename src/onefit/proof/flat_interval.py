@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array
-from onefit.losses.base import Loss
+from onefit.losses.base import MAX_BISECTIONS, Loss
 from onefit.proof.precise import EPSILON
 
-__all__ = ["MAX_BISECTIONS", "FlatInterval", "from_middle", "piece_interval", "shift_to_middle"]
+__all__ = ["FlatInterval", "from_middle", "piece_interval", "shift_to_middle"]
 
-#: halvings of an interval to the last digit
-MAX_BISECTIONS = 60
 #: an interval that is this many times as wide as the data is open
 MAX_INTERVAL_IN_SPREADS = 1e6
 

@@ -33,8 +33,6 @@ __all__ = [
 
 #: rounding of one operation
 EPSILON = float(np.finfo(np.float64).eps)
-#: rows of K in double precision at a time, here and on a device
-HOST_PRECISE_ROWS, DEVICE_PRECISE_ROWS = 256, 1024
 
 
 def summation(n: int, block: int = 0) -> float:
@@ -100,7 +98,7 @@ def predictions(
     plus = np.broadcast_to(plus, (rows.size, a.shape[1]))
     out = np.empty(plus.shape)
     t = power_of_two(norms.roots)
-    height = HOST_PRECISE_ROWS if xp.on_host else DEVICE_PRECISE_ROWS
+    height = xp.panel_rows
     for first in range(0, rows.size, height):
         some = slice(first, first + height)
         K = norms.part(rows[some], columns)

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from onefit import linalg
 from onefit._types import Array
 from onefit.scoring.metric import Metric, RowSums, Truth
 
@@ -42,8 +43,6 @@ POISSON = np.searchsorted(
     np.cumsum(np.exp(-1.0) / np.array([factorial(k) for k in range(12)])),
     (np.arange(2**16) + 0.5) / 2**16,
 ).astype(np.uint8)
-#: elements of a block of draws
-MAX_DRAW_ELEMENTS = 2**24
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ class RowLosses:
 
     def errors(self, blocks: Array) -> Array:
         """Standard error of every candidate's pooled score, (C,), by the jackknife."""
-        size = max(1, MAX_DRAW_ELEMENTS // 8 // (self.losses[0].size * len(self._parts)))
+        size = max(1, linalg.CHUNK_ELEMENTS // 8 // (self.losses[0].size * len(self._parts)))
         parts = [slice(i, i + size) for i in range(0, len(self.losses), size)]
         return np.concatenate([jackknife_error(self.without(blocks, part)) for part in parts])
 
@@ -163,7 +162,7 @@ class RowLosses:
         if known.size < 2:
             return 0.0
         place = np.unique(rows, return_inverse=True)[1]
-        size, found, w = max(1, MAX_DRAW_ELEMENTS // rows.size), [], self.truth.weights
+        size, found, w = max(1, linalg.CHUNK_ELEMENTS // rows.size), [], self.truth.weights
         for start in range(0, BOOTSTRAP_DRAWS, size):
             drawn = _draws(int(place.max()) + 1, min(size, BOOTSTRAP_DRAWS - start), random)[
                 :, place

@@ -135,7 +135,7 @@ class Setup(PlannedSearch):
 
     def explain(self) -> plan.Explanation:
         """Expected costs of each workload, by the chosen method and by others."""
-        rates, room = plan.backend_rates(self.device), self._room()
+        rates, room = (self.device or HOST).rates, self._room()
         texts = [plan.explain(*pair, rates, *room) for pair in self.works.items()]
         return plan.Explanation("\n\n".join(texts), self.refusal())
 
@@ -336,7 +336,7 @@ def _plan(
     removed = tuple(rows.size for rows in sample.folds.removed)
     name = "auto" if chosen is None else chosen.name
     known = chosen is None or isinstance(chosen, METHODS.get(name, ()))
-    rates, room = plan.backend_rates(device), None if device is None else device.room()
+    rates, room = (device or HOST).rates, None if device is None else device.room()
 
     @cache
     def ridges(scaling: str, weights: bytes) -> int:

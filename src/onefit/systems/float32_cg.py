@@ -15,9 +15,8 @@ the copy of K, entries that are negligible beside its diagonal are zero: repeate
 underflow, which takes processors a hundred times as long.
 
 **When it pays.** The steps depend on how K's eigenvalues are spread beside the ridge; a trial with
-one column, which costs little, counts them (``Float32Kernel.pays``). A factor of p rows takes
-p^3 operations, a step n^2 for each column, so that a factor costs as much as a number of steps in
-proportion to p (p/n)^2.
+one column, which costs little, counts them (``Float32Kernel.pays``). They are compared with the
+number of steps of a single column that take as long as a factor (onefit.linalg.rates).
 """
 
 from __future__ import annotations
@@ -30,20 +29,16 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array
 from onefit.gram import DenseGram
-from onefit.inverse.krylov import Ridged, bordered, conjugate_gradients
+from onefit.inverse.krylov import CG_RESIDUAL, Ridged, bordered, conjugate_gradients
 from onefit.problem import Problem
 from onefit.systems.base import NewtonModel, System
 
 __all__ = ["Float32CG", "Float32Kernel"]
 
-#: relative residual that one round of iteration leaves
-ROUND_TOLERANCE = 1e-4
-#: steps of iteration, in total, that cost as much as a factor of n rows, per row
-#: (benchmarks/ablation.py)
-FACTOR_STEPS_PER_ROW = 0.06
-#: number of rows with curvature below which a factor is always used
+#: number of rows with curvature below which a factor is always used: fewer save no time
+#: (benchmarks/constants.py), and steps with fewer digits cost certificates of "limit"
 MIN_FLOAT32_CURVED_ROWS = 300
-#: entries of K that the copy sets to zero, relative to its diagonal
+#: entries of K that the copy sets to zero, relative to its diagonal (benchmarks/constants.py)
 DROPPED_ENTRY = 1e-12
 
 
@@ -79,7 +74,8 @@ class Float32Kernel:
         bound.
         """
         n, p = d.size, int(np.count_nonzero(d))
-        affordable = int(FACTOR_STEPS_PER_ROW * p * (p / n) ** 2 / newton)
+        factor, step = linalg.HOST.rates.cholesky(p), linalg.HOST.rates.at(1, 4).product(n, n, 1)
+        affordable = int(factor.seconds / step.seconds / newton)
         before, fewest, most = self.last
         if p < MIN_FLOAT32_CURVED_ROWS or (fewest > affordable and ridge <= before):
             return False
@@ -96,7 +92,7 @@ class Float32Kernel:
         right = ((root > 0.0) * random.normal(size=root.shape)).astype(np.float32)
         systems = self.systems(root)
         size = np.sqrt(linalg.dots(right, right))
-        return int(conjugate_gradients(systems, right, ROUND_TOLERANCE * size, most + 1).steps[0])
+        return int(conjugate_gradients(systems, right, CG_RESIDUAL * size, most + 1).steps[0])
 
     def systems(self, root: Array) -> Ridged:
         """I + R K R for the columns of ``root``, the diagonals of R."""
@@ -115,12 +111,12 @@ class Float32CG(System):
     ridge : (k,) array
         Lambda of each column.
     rounds : int, default=2
-        Each leaves ROUND_TOLERANCE of what the last did.
+        Each leaves CG_RESIDUAL of what the last did.
     """
 
     def __init__(self, kernel: Float32Kernel, ridge: Array, rounds: int = 2) -> None:
         self.kernel, self.ridge, self.rounds = kernel, ridge, rounds
-        self.tolerance = ROUND_TOLERANCE**rounds
+        self.tolerance = CG_RESIDUAL**rounds
 
     def take(self, columns: Any) -> Float32CG:
         return Float32CG(self.kernel, self.ridge[columns], self.rounds)
@@ -130,9 +126,9 @@ class Float32CG(System):
         two, sd = (2.0 * self.ridge).astype(model.d.dtype), problem.s[:, None] * model.d
         root, c = np.sqrt(sd / two), two / np.where(curved, sd, np.inf)
         systems = self.kernel.systems(root)
-        a, b = bordered(systems, root, model.missing, model.total, ROUND_TOLERANCE)
+        a, b = bordered(systems, root, model.missing, model.total, CG_RESIDUAL)
         for _ in range(self.rounds - 1):
             e = (model.missing - problem.K.matmul(a) - c * a - b) * curved
-            da, db = bordered(systems, root, e, model.total + a.sum(axis=0), ROUND_TOLERANCE)
+            da, db = bordered(systems, root, e, model.total + a.sum(axis=0), CG_RESIDUAL)
             a, b = a + da, b + db
         return a, b

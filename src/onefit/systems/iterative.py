@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array
-from onefit.inverse.krylov import Ridged, bordered
+from onefit.inverse.krylov import CG_RESIDUAL, Ridged, bordered
 from onefit.inverse.low_rank import LowRank
 from onefit.problem import Problem
 from onefit.systems.base import NewtonModel, System
 
 __all__ = ["KrylovSystem"]
 
-#: relative residual of a Newton step, for a loss with one step and for others
-ONE_STEP_RESIDUAL, NEWTON_RESIDUAL = 1e-11, 1e-3
+#: relative residual of a loss with one Newton step
+ONE_STEP_RESIDUAL = 1e-11
 
 
 class KrylovSystem(System):
@@ -42,7 +42,7 @@ class KrylovSystem(System):
     ) -> None:
         self.problem, self.ridge = problem, ridge
         self.low_rank = low_rank or LowRank(problem.K, problem.s)
-        usual = ONE_STEP_RESIDUAL if problem.quadratic else NEWTON_RESIDUAL
+        usual = ONE_STEP_RESIDUAL if problem.quadratic else CG_RESIDUAL
         self.tolerance = usual if tolerance is None else tolerance
 
     def take(self, columns: Any) -> KrylovSystem:
@@ -51,7 +51,7 @@ class KrylovSystem(System):
     def _solve(self, model: NewtonModel) -> tuple[Array, Array]:
         problem, k = self.problem, self.ridge.size
         root = np.sqrt(problem.s[:, None] * model.d / (2.0 * self.ridge)).astype(problem.K.dtype)
-        F = self.low_rank.factor(1.0 / np.square(root).max(axis=0), k)
-        ones = np.ones(k, dtype=root.dtype)
-        systems = Ridged.prepare(problem.K, F, root, np.arange(k), ones, problem.fit_intercept)
+        group, ones = np.arange(k), np.ones(k, dtype=root.dtype)
+        F = self.low_rank.factor(1.0 / np.square(root).max(axis=0), group)
+        systems = Ridged.prepare(problem.K, F, root, group, ones, problem.fit_intercept)
         return bordered(systems, root, model.missing, model.total, self.tolerance)

@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from onefit import linalg
 from onefit._result import Result
 from onefit._types import Array, Indices
 from onefit.estimators.accepted import accepted_model
@@ -38,9 +39,6 @@ from onefit.spec.needs import require_of_model
 from onefit.uncertainty.ranked import whole_groups
 
 __all__ = ["Novelty", "TrainingRows", "novelty"]
-
-#: largest number of entries of a matrix of distances
-MAX_KERNEL_ELEMENTS = 2**24
 
 
 @dataclass(frozen=True)
@@ -203,7 +201,7 @@ def _largest(distances: Array) -> float:
 
 def _nearest(kernel: Kernel, X: Any, known: Any, differing: bool = False) -> Array:
     """The distance of each row of X to the nearest known one, or to the nearest that differs."""
-    m, step = int(X.shape[0]), max(1, MAX_KERNEL_ELEMENTS // max(1, int(known.shape[0])))
+    m, step = int(X.shape[0]), max(1, linalg.CHUNK_ELEMENTS // max(1, int(known.shape[0])))
     found = np.empty(m)
     for first in range(0, m, step):
         rows = slice(first, first + step)

@@ -17,9 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from onefit.linalg.device import Device
-
-__all__ = ["CUDA_RATES", "HOST_RATES", "Cost", "Rate", "Rates", "backend_rates"]
+__all__ = ["CUDA_RATES", "HOST_RATES", "Cost", "Rate", "Rates"]
 
 #: operations of an eigendecomposition, in n^3
 EIGH_FLOPS_PER_N3 = 3.0
@@ -128,6 +126,15 @@ class Rates:
         """4/3 n^3 to tridiagonal form, as much for its basis, the rest for blocks."""
         return self.eigh.cost(EIGH_FLOPS_PER_N3 * n**3, n)
 
+    def inverse_spd(self, n: float) -> Cost:
+        """The inverse of a positive definite matrix."""
+        return self.cholesky(n) + 2 * self.triangular_inverse(n)
+
+    def factors_per_eigendecomposition(self, n: float) -> float:
+        """Number of Cholesky factors with inverse that cost as much as one eigendecomposition."""
+        factor = self.cholesky(n) + self.triangular_inverse(n)
+        return self.eigendecomposition(n).seconds / factor.seconds
+
     def tridiagonal(self, n: float) -> Cost:
         """A tridiagonal form without its basis."""
         return TRIDIAGONAL_PER_EIGENDECOMPOSITION * self.eigendecomposition(n)
@@ -175,7 +182,7 @@ HOST_RATES = Rates(
 )
 #: one H200, float64
 CUDA_RATES = Rates(
-    gemm=Rate(60e12, 500.0),
+    gemm=Rate(60e12, 20.0),
     syrk=Rate(30e12, 500.0),
     cholesky_factor=Rate(60e12, 15000.0),
     inverse=Rate(40e12, 13000.0),
@@ -187,10 +194,3 @@ CUDA_RATES = Rates(
     single_gain=1.0,
     on_device=True,
 )
-
-
-def backend_rates(device: Device | None = None) -> Rates:
-    """The table of a device; a processor under another name has that of the host."""
-    if device is None:
-        return HOST_RATES
-    return CUDA_RATES if device.fast else replace(HOST_RATES, on_device=True)
