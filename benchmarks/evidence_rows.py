@@ -1,8 +1,8 @@
 """Scales of columns by the evidence: from a sample of the rows, and from blocks of neighbours.
 
 First split of the literature's larger sets. `EvidenceScales` gets at most 8,000 training rows and
-learns from 500 of them, or from these and blocks of neighbours, cut once or twice, of 125, 250 or
-500 rows. Then models with a Matern kernel are fitted to 3,000 transformed rows, with the best of
+learns from 500 of them, or from these and blocks of at most 125, 250 or 500 neighbours, cut once or
+twice. Then models with a Matern kernel are fitted to 2,000 transformed rows, with the best of
 2 kernels x 3 gammas x 4 lams by 1,000 other training rows. "error" is their root mean squared error
 on the test rows over the standard deviation of the targets; "none" is without scales. Seconds are
 processor time of `EvidenceScales.fit`, one thread.
@@ -21,7 +21,7 @@ import numpy as np
 from _data import data_folder
 from _sets import LARGE, TableSet
 
-FIT_ROWS, VALIDATION_ROWS, LEARNING_ROWS = 3000, 1000, 8000
+FIT_ROWS, VALIDATION_ROWS, LEARNING_ROWS = 2000, 1000, 8000
 LAMS = (1e-3, 1e-4, 1e-5, 1e-6)
 #: rows that are used, and constants of the module
 VARIANTS: dict[str, tuple[int, dict[str, int]]] = {

@@ -78,6 +78,7 @@ SECOND_START = (0.3, 0.003)
 #: how far the logarithm of a scale may be from the common one; bounds of log v
 MAX_LOG_RATIO, LOG_NOISE = 12.0, (-14.0, 3.0)
 #: rows of the random block, and largest number in a block of neighbours
+#: (benchmarks/evidence_rows.py)
 RANDOM_ROWS, NEIGHBOUR_ROWS = 500, 250
 #: steps of a descent from a common scale, and from the scales of the last blocks; how often the
 #: blocks are cut
@@ -158,7 +159,7 @@ class EvidenceScales(TransformerMixin, BaseEstimator):
         far = [(X[first], Y[first])]
         p, limits = self._from_common_scale(far)
         for _ in range(CUTS if len(X) > len(first) else 0):
-            near = neighbours(X * np.exp(0.5 * p[:-1]))
+            near = neighbours(X * np.exp(0.5 * p[:-1]), NEIGHBOUR_ROWS)
             blocks = far + [(X[box], Y[box]) for box in near]
             p = self._descend(p, blocks, limits, MAX_REFINING_STEPS).x
         scales = np.exp(0.5 * (p[:-1] - p[:-1].max()))
@@ -201,7 +202,7 @@ class EvidenceScales(TransformerMixin, BaseEstimator):
         )  # fmt: skip
 
 
-def neighbours(Z: Array, size: int = NEIGHBOUR_ROWS) -> list[Array]:
+def neighbours(Z: Array, size: int) -> list[Array]:
     """Cut rows into boxes of at most ``size``, by halves along the widest column."""
     found, waiting = [], [np.arange(len(Z))]
     while waiting:
