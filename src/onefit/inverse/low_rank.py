@@ -32,7 +32,7 @@ from onefit.linalg.rates import Cost, Rates
 
 __all__ = ["LowRank", "iteration_cost", "most_landmarks"]
 
-# benchmarks/constants.py varies these
+# benchmarks/constants.py varies those of the host
 #: rows whose eigenvalues approximate those of K
 SPECTRUM_SAMPLE_ROWS = 500
 #: blocks without gain after which no more are added

@@ -45,7 +45,7 @@ class Arrays:
         Number of terms that a product sums up before it adds these sums; 0 if unknown.
     panel_rows : int
         Rows of a matrix that are worked on at a time, where the result of all would need as much
-        memory as the matrix (benchmarks/constants.py).
+        memory as the matrix.
     rates : Rates
         Speeds of its operations.
     """
