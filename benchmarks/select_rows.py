@@ -59,7 +59,8 @@ def main() -> None:
         best = {name.removeprefix("model__"): v for name, v in auto.best_params_.items()}
         row = {"set": "protein", "rows": rows, "races s": seconds["narrow"],
                "search s": seconds["fit_search"], "learned s": seconds["learn"], "total s": total,
-               "on two cores s": total / 2, "peak GiB": peak, "rows by": best.get("rows", ""),
+               "on two cores s": total / 2, "peak GiB": peak,
+               "transformed by": best.get("rows", ""),
                "kernel": best["kernel"], "lam": best["lam"], "R2": auto.best_score_,
                "error": error}  # fmt: skip
         found.append(row)

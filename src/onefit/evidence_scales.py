@@ -19,7 +19,8 @@ common one,
 The descent begins at the common scale (and the noise v) with the largest evidence. Where no common
 scale explains the target, because most columns say nothing about it, that start is pure noise, and
 the evidence is flat around it; a second descent begins at a scale at which the rows are neighbours,
-with little noise. The one that ends with the larger evidence counts.
+with little noise. The one that ends with the larger evidence counts. Both
+use few rows; a descent with more rows goes on from there.
 
 **Many rows.** The evidence of n rows costs n^3 operations, and that of a sample of them does not
 show how the target changes between rows that are close together, of which a sample has few. If the
@@ -53,12 +54,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist, squareform
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from onefit import linalg
 from onefit._indexing import draw_rows
 from onefit._types import Array
 from onefit._validation import check_choice, check_positive
@@ -77,6 +78,8 @@ COMMON_SCALES, NOISES = (0.05, 0.3, 2.0), (0.003, 0.1)
 SECOND_START = (0.3, 0.003)
 #: how far the logarithm of a scale may be from the common one; bounds of log v
 MAX_LOG_RATIO, LOG_NOISE = 12.0, (-14.0, 3.0)
+#: rows of the descents from a common scale
+START_ROWS = 250
 #: rows of the random block, and largest number in a block of neighbours
 #: (benchmarks/evidence_rows.py)
 RANDOM_ROWS, NEIGHBOUR_ROWS = 500, 250
@@ -152,12 +155,15 @@ class EvidenceScales(TransformerMixin, BaseEstimator):
         rows = draw_rows(None, len(X), int(self.max_rows), self.random_state)
         X, Y = X[rows] - X[rows].mean(axis=0), Y[rows]  # the gradient subtracts squares of columns
         first = draw_rows(None, len(X), RANDOM_ROWS, self.random_state)
-        Y = Y[:, np.ptp(Y[first], axis=0) > 0.0]
-        if not np.ptp(X[first], axis=0).any() or not Y.size:
+        few = first[draw_rows(None, len(first), START_ROWS, self.random_state)]
+        Y = Y[:, np.ptp(Y[few], axis=0) > 0.0]
+        if not np.ptp(X[few], axis=0).any() or not Y.size:
             self.scales_ = np.ones(X.shape[1])
             return self
+        p, limits = self._from_common_scale([(X[few], Y[few])])
         far = [(X[first], Y[first])]
-        p, limits = self._from_common_scale(far)
+        if len(first) > len(few):
+            p = self._descend(p, far, limits, MAX_EVIDENCE_STEPS).x
         for _ in range(CUTS if len(X) > len(first) else 0):
             near = neighbours(X * np.exp(0.5 * p[:-1]), NEIGHBOUR_ROWS)
             blocks = far + [(X[box], Y[box]) for box in near]
@@ -225,11 +231,11 @@ def negative_evidence(p: Array, blocks: Blocks, kernel: str) -> tuple[float, Arr
         k = decay.copy() if kernel == "matern12" else (1.0 + r) * decay
         k.flat[:: len(X) + 1] += v
         try:
-            root = cho_factor(k, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
+            root = linalg.cholesky(k, overwrite=True)
+        except linalg.LinAlgError:
             return REJECTED, np.zeros_like(p)
-        inverse = cho_solve(root, np.eye(len(X)), check_finite=False)
-        logs += float(np.log(np.diagonal(root[0])).sum())
+        logs += float(np.log(np.diagonal(root)).sum())
+        inverse = linalg.inverse_from_factor(root)
         if kernel == "matern12":
             decay = np.divide(decay, r, out=np.zeros_like(r), where=r > 0.0)
         parts.append((X, decay, inverse, inverse @ Y))

@@ -91,7 +91,7 @@ def test_novelty_of_a_saved_classifier_is_that_of_the_fitted_one(tmp_path):
     model = load_model(tmp_path / "model.skops")
     assert len(model.estimator.X_fit_) < len(table)
     new = table + 0.5
-    found = model.known.novelty(model.encode(model.preparer.read(new))).ratio
+    found = model.known.novelty(model.preparer.encode(model.preparer.read(new))).ratio
     assert auto.unfamiliar(new).novelty == pytest.approx(found)
 
 

@@ -22,6 +22,7 @@ from sklearn.model_selection import TimeSeriesSplit
 
 from onefit._frames import listed, place_of, shown
 from onefit.auto.rules import is_count
+from onefit.heldout.base import HeldOut
 from onefit.kernels.distances import is_sparse
 from onefit.tables import names_the_rows
 
@@ -181,11 +182,19 @@ def suspicious(share: float, whole: float) -> bool:
 def explained(search: Any, y: Array, task: str) -> float:
     """The share of the target that the winner explains on held-out rows; NaN where not known.
 
-    In ranks, or of labels, as in :func:`shares_of_columns`; the largest of several targets.
+    In ranks, or of labels, as in :func:`shares_of_columns`; the largest of several targets, and of
+    an average and its best candidate.
     """
     held = getattr(search, "heldout_", None)
     if held is None or len(held.predictions) != len(y):
         return np.nan
+    if hasattr(search, "stack_"):
+        best = search.heldout(search.best_index_)
+        return max(_share_explained(one, y, task) for one in (held, best))
+    return _share_explained(held, y, task)
+
+
+def _share_explained(held: HeldOut, y: Array, task: str) -> float:
     if task == "classification":
         labels = np.asarray(held.labels)
         there = np.isin(labels, np.unique(y))

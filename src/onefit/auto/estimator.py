@@ -100,7 +100,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         columns (:mod:`onefit.evidence_scales`) that are learned in each training part enter, too.
         None does so for a regression of up to 1,500 rows and one target, if none of ``kernels``,
         ``loss``, ``scoring``, ``param_grid``, ``approximation`` and ``minutes`` is given and the
-        preparation is not fitted in the training parts; it takes about three times the time.
+        preparation is not fitted in the training parts; it takes two to five times the time.
         "nested" also computes the error of the stack by nested cross-validation, a few times as
         long as the search.
     approximation : str, default=None

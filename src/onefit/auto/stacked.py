@@ -2,7 +2,7 @@
 
 It is the default of a regression where the choice is left to the rules, up to `MAX_DEFAULT_ROWS`
 rows: on the sets of ``benchmarks/how_good.py`` its error is significantly smaller than that of the
-best candidate, for about three times the time of the search. For classes the gain is not clearly
+best candidate, for two to five times the time of the search. For classes the gain is not clearly
 significant.
 
 With the squared loss, candidates whose rows are transformed by what is learned in each training
@@ -35,7 +35,7 @@ __all__ = ["STACK_SHARE", "chosen_stack", "stack_searches"]
 #: rows up to which the average is the default: those of the benchmark, where its gain is known
 MAX_DEFAULT_ROWS = 1500
 #: time of the average in units of the search's: mostly of learned metrics and scales
-STACK_SHARE = 2.0
+STACK_SHARE = 3.0
 #: rows up to which learned candidates join the average, which tries all of them
 MAX_LEARNED_ROWS = 3000
 

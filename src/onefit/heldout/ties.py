@@ -21,7 +21,7 @@ STEP, STEP_IN_ROUNDINGS = 2.0**-37, 4.0
 
 
 def rounded_decisions(values: Array) -> Array:
-    """Multiples of the step; -0.0 becomes 0.0.
+    """Multiples of the step; -0.0 becomes 0.0, and values without digits below the step stay.
 
     Examples
     --------
@@ -29,5 +29,7 @@ def rounded_decisions(values: Array) -> Array:
     >>> rounded_decisions(np.array([0.5 - 1e-16, 0.5, -1e-14, 0.25 + 1e-11]))
     array([0.5 , 0.5 , 0.  , 0.25])
     """
-    step = values.dtype.type(max(STEP, STEP_IN_ROUNDINGS * float(np.finfo(values.dtype).eps)))
-    return np.asarray(np.rint(values / step) * step + 0.0)
+    epsilon = float(np.finfo(values.dtype).eps)
+    step = values.dtype.type(max(STEP, STEP_IN_ROUNDINGS * epsilon))
+    rounded = np.rint(np.clip(values, -step / epsilon, step / epsilon) / step) * step + 0.0
+    return np.where(np.abs(values) < step / epsilon, rounded, values)
