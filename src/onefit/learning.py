@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 #: advice for windows of other models
-OTHERWISE = "use heldout_predict with TimeSeriesSplit"
+USE_TIME_SERIES = "use heldout_predict with TimeSeriesSplit"
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ def expanding_window(estimator: Any, X: Any, y: Any) -> ExpandingWindow:
     (49,)
     """
     given, problem = dense_problem(
-        estimator, X, y, "expanding_window", 2.0, squared=True, advice=OTHERWISE
+        estimator, X, y, "expanding_window", 2.0, squared=True, advice=USE_TIME_SERIES
     )
     model = given.model
     if model.scaling != "total":
@@ -316,7 +316,7 @@ def heldout_windows(estimator: Any, X: Any, y: Any, *, cv: Any = None) -> HeldOu
     (88,)
     """
     given, problem = dense_problem(
-        estimator, X, y, "heldout_windows", 2.5, squared=True, advice=OTHERWISE
+        estimator, X, y, "heldout_windows", 2.5, squared=True, advice=USE_TIME_SERIES
     )
     model, folds = given.model, given.splits(cv, X, y)
     for k, (train, test) in enumerate(folds):

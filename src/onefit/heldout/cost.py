@@ -7,7 +7,7 @@ host only.
 
 Squared loss: the counts follow the code and assume that no eigenvalue can be dropped and that
 lambdas share no sums (onefit.linalg.shift_interpolation), so that "eigen" may cost less. Other
-losses: Newton's method takes as many steps as the data ask for, and factors the points with
+losses: the number of Newton steps depends on the data, and each factors the points with
 curvature only; ten steps and a fixed share of points are assumed, so that their costs are estimates
 of the order of magnitude.
 """

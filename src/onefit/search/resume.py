@@ -38,8 +38,8 @@ class Runner:
     Parameters
     ----------
     run : callable
-        Yields (place, outcomes) of every job of a list. A message instead of outcomes says why
-        there are none; it is not kept.
+        Yields (place, outcomes) of every job of a list. Where a job fails, a message replaces its
+        outcomes; it is not kept.
     path : str, Path or None
         Path of the journal.
     about : callable

@@ -253,7 +253,7 @@ class WrittenColumn:
 
     @property
     def labels(self) -> Array:
-        """The texts, NaN where there is none."""
+        """The texts, NaN where one is missing."""
         return self._spread(self.texts)
 
     def _learn_dates(self, gaps: Array, dayfirst: bool | None) -> tuple[How, Array] | None:
