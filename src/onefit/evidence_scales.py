@@ -20,7 +20,7 @@ The descent begins at the common scale (and the noise v) with the largest eviden
 scale explains the target, because most columns say nothing about it, that start is pure noise, and
 the evidence is flat around it; a second descent begins at a scale at which the rows are neighbours,
 with little noise. The one that ends with the larger evidence counts. Both
-use few rows; a descent with more rows goes on from there.
+use few rows; a descent with more rows continues from there.
 
 **Many rows.** The evidence of n rows costs n^3 operations, and that of a sample of them does not
 show how the target changes between rows that are close together, of which a sample has few. If the
