@@ -78,7 +78,7 @@ COMMON_SCALES, NOISES = (0.05, 0.3, 2.0), (0.003, 0.1)
 SECOND_START = (0.3, 0.003)
 #: how far the logarithm of a scale may be from the common one; bounds of log v
 MAX_LOG_RATIO, LOG_NOISE = 12.0, (-14.0, 3.0)
-#: rows of the descents from a common scale
+#: rows of the descents from a common scale (not set by a script)
 START_ROWS = 250
 #: rows of the random block, and largest number in a block of neighbours
 #: (benchmarks/evidence_rows.py)

@@ -30,12 +30,7 @@ from sklearn.pipeline import Pipeline
 from onefit._format import number
 from onefit._types import Array
 from onefit.auto.prepared import PreparedRows
-from onefit.auto.race import (
-    LAM_FACTOR,
-    Raced,
-    scores,
-    splitter_of,
-)
+from onefit.auto.race import LAM_FACTOR, Raced, scores, splitter_of
 from onefit.evidence_scales import EvidenceScales
 from onefit.gradient_metric import GradientMetric
 from onefit.report.facts import Facts
@@ -54,8 +49,7 @@ MAX_LEARNED_COLUMNS = 300
 LEARNED_GAMMAS = (0.3, 1.0, 3.0)
 LEARNED_LAMS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 5e-4, 3e-3, 3e-2)
 #: largest lag of the score on the sample behind that of the rows as they are, and least lead with
-#: which these try one candidate only; the scores are of the same rows, and their difference varies
-#: about half as much as each of them
+#: which these try one candidate only (neither is set by a script)
 MAX_SAMPLE_LAG_IN_STANDARD_ERRORS, MIN_SAMPLE_LEAD_IN_STANDARD_ERRORS = 1.0, 2.0
 
 

@@ -279,9 +279,11 @@ class HeldOutPath:
                     + (", or use float64" if self.values.dtype == np.float32 else ""),
                 )
                 continue
-            exact = self.values[i].copy()
-            self.values[i][:, labels] = rounded_decisions(exact[:, labels])
-            self.bounds[i] += self.folds.largest(self.values[i] - exact)
+            if labels.any():
+                rounded = rounded_decisions(self.values[i][:, labels])
+                change = self.folds.largest(rounded - self.values[i][:, labels])
+                self.values[i][:, labels] = rounded
+                self.bounds[i][:, labels] += change
         self.exact = np.asarray((self.bounds <= EXACT_TOLERANCE * problem.scale).all(axis=2))
         return self
 
