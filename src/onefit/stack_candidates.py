@@ -7,6 +7,7 @@ from the targets (a metric, say): its held-out predictions are honest, too.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -18,18 +19,19 @@ from sklearn.pipeline import Pipeline
 
 from onefit._describe import describe
 from onefit._types import Array
-from onefit._validation import check_weights
+from onefit.config import get_config
 from onefit.estimators._base import KernelEstimator
 from onefit.estimators.accepted import Given
+from onefit.estimators.device import HostData, model_to_host
+from onefit.estimators.unused import UnusedParameterWarning
 from onefit.folds import Folds
-from onefit.kernels import is_objects, number_type
+from onefit.kernels import is_objects
 from onefit.linalg import is_elsewhere
-from onefit.search.grid import CandidateModel, Job, candidate_models, jobs
 from onefit.search.preprocess import kernel_estimator
 from onefit.search_cv import KernelSearchCV
 from onefit.spec.needs import require_of_model
 
-__all__ = ["SearchCandidates", "without"]
+__all__ = ["SearchCandidates", "same_but_lam", "without"]
 
 
 @dataclass(frozen=True)
@@ -88,14 +90,8 @@ class SearchCandidates:
                 "no candidate of the search has exact held-out predictions; search with "
                 f"method='auto' or 'exact', not {search.method!r}"
             )
-        lam = "lam" if isinstance(search.estimator, KernelEstimator) else "__lam"
-        words = [
-            describe({k: v for k, v in sorted(found[i].items()) if not k.endswith(lam)})
-            for i in indices
-        ]
-        kernels = np.unique(words, return_inverse=True)[1]
         F = F[:, :, indices].astype(np.float64)
-        return cls(search, X, y, params, indices, F, kernels)
+        return cls(search, X, y, params, indices, F, same_but_lam(search)[indices])
 
     @property
     def folds(self) -> Folds:
@@ -110,31 +106,50 @@ class SearchCandidates:
 
     def fit(self, weights: Array) -> list[Any]:
         """Fit, for each kernel, the weighted sum of its candidates to all rows."""
-        used = np.flatnonzero(weights)
+        used, estimator = np.flatnonzero(weights), self.search.estimator
+        alone = isinstance(estimator, KernelEstimator)
+        name = "" if alone else f"{estimator.steps[-1][0]}__"
         params = [self.search.cv_results_["params"][i] for i in self.indices[used]]
-        estimator, members = self.search.estimator, []
-        if isinstance(estimator, KernelEstimator):
-            return _fit_sums(estimator, params, weights[used], self.X, self.y, self._weight)
-        name = estimator.steps[-1][0]
-        settings: dict[str, list[int]] = {}
+        settings: dict[str, list[int]] = {}  # candidates with the same steps before the kernel
         for place, one in enumerate(params):
-            steps = {k: v for k, v in sorted(one.items()) if not k.startswith(f"{name}__")}
-            settings.setdefault(describe(steps), []).append(place)
+            before = {k: v for k, v in sorted(one.items()) if not k.startswith(name)}
+            settings.setdefault(describe(before), []).append(place)
+        members = []
         for places in settings.values():
-            whole = clone(estimator).set_params(**params[places[0]])
-            steps, last = whole[:-1], whole[-1]
-            Z = steps.fit_transform(self.X, self.y)
-            own = [
-                {
-                    k.removeprefix(f"{name}__"): v
-                    for k, v in params[i].items()
-                    if k.startswith(f"{name}__")
-                }
-                for i in places
-            ]
-            sums = _fit_sums(last, own, weights[used][places], Z, self.y, self._weight)
-            members += [Pipeline([*steps.steps, (name, one)]) for one in sums]
+            whole, Z = clone(estimator).set_params(**params[places[0]]), self.X
+            if not alone:
+                Z = whole[:-1].fit_transform(self.X, self.y)
+            own = [_after(name, params[place]) for place in places]
+            kernels = np.array([describe(_of_kernel(one)) for one in own])
+            for kernel in np.unique(kernels):
+                mine = np.flatnonzero(kernels == kernel)
+                some = weights[used[np.take(places, mine)]]
+                model = self._fit_sum(
+                    whole if alone else whole[-1], [own[i] for i in mine], some, Z
+                )
+                if not alone:
+                    model = Pipeline([*whole.steps[:-1], (name[:-2], model)])
+                members.append(model)
         return members
+
+    def _fit_sum(self, estimator: Any, params: list[dict[str, Any]], weights: Array, X: Any) -> Any:
+        """A model whose coefficients are the weighted sum of those of several lams or losses."""
+        device = HostData.of(get_config()["device"], X, self.y, {}).device
+        X, fitted = X if device is None else device.asarray(X), []
+        for one in params:
+            with warnings.catch_warnings():
+                # a grid may pair a kernel with parameters of another
+                warnings.simplefilter("ignore", UnusedParameterWarning)
+                fitted.append(clone(estimator).set_params(**one).fit(X, self.y, self._weight))
+            if device is not None:
+                model_to_host(fitted[-1])
+        found = fitted[0]
+        for name in ("dual_coef_", "intercept_", "error_"):
+            values = (w * getattr(one, name) for w, one in zip(weights, fitted, strict=True))
+            setattr(found, name, sum(values))
+        found.support_ = np.flatnonzero(found.dual_coef_.reshape(len(self.y), -1).any(axis=1))
+        vars(found).pop("feature_names_in_", None)  # rows come as arrays
+        return found
 
     @property
     def _weight(self) -> Any:
@@ -166,47 +181,30 @@ class SearchCandidates:
         return P
 
 
+def same_but_lam(search: Any) -> Array:
+    """A number for each candidate of a search, the same for those that differ in lam only."""
+    lam = "lam" if isinstance(search.estimator, KernelEstimator) else "__lam"
+    words = [
+        describe({k: v for k, v in sorted(one.items()) if not k.endswith(lam)})
+        for one in search.cv_results_["params"]
+    ]
+    return np.asarray(np.unique(words, return_inverse=True)[1])
+
+
+def _after(prefix: str, params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters whose names begin with a prefix, without it."""
+    return {k.removeprefix(prefix): v for k, v in params.items() if k.startswith(prefix)}
+
+
+def _of_kernel(params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters that change the kernel matrix."""
+    others = ("lam", "loss")
+    return {k: v for k, v in sorted(params.items()) if k.partition("__")[0] not in others}
+
+
 def without(n: int, rows: Array) -> Array:
     """The other rows of n."""
     return np.setdiff1d(np.arange(n), rows)
-
-
-def _fit_sums(
-    estimator: KernelEstimator,
-    params: list[dict[str, Any]],
-    weights: Array,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-) -> list[Any]:
-    """Fit, for each kernel, the weighted sum of models to all rows."""
-    first = clone(estimator).set_params(**params[0])
-    X = first._validate_X(X, ensure_min_samples=2)
-    Y = first._code_targets(y, number_type(X))
-    s = first._weights(Y, check_weights(sample_weight, X))
-    group: list[CandidateModel] = candidate_models(estimator, params)
-    for one in group:
-        one.estimator._code_targets(y, number_type(X))
-        one.estimator._copy_data_attributes(first)
-    return [_fit_sum(job, weights, X, Y, s) for job in jobs(group, X, Y, s)]
-
-
-def _fit_sum(job: Job, weights: Array, X: Any, Y: Array, s: Array) -> Any:
-    coef, intercept, error = 0.0, 0.0, 0.0
-    for model in job.models:
-        found = model.estimator
-        problem = found._make_problem(X, Y, s)
-        for i, lam in zip(model.indices, model.lams, strict=True):
-            found.lam = lam
-            loss = found._solve(problem)
-            coef = coef + weights[i] * found.dual_coef_
-            intercept = intercept + weights[i] * found.intercept_
-            error += weights[i] * found.error_
-    found.dual_coef_, found.intercept_, found.error_ = coef, intercept, error
-    found.support_ = np.flatnonzero(found.dual_coef_.any(axis=1))
-    found._finish(loss)
-    vars(found).pop("feature_names_in_", None)  # rows come as arrays
-    return found
 
 
 def _same_rows(search: Any, X: Any) -> bool:
