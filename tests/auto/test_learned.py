@@ -1,5 +1,7 @@
 """Candidates with a learned metric or learned scales, against refits of everything."""
 
+from time import monotonic
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,11 +10,11 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
 
 from onefit import AutoKernelRegressor, KernelRegressor, KernelSearchCV
-from onefit.auto.learned import LearnedRace, better_learned, learned_grid, learned_search
+from onefit.auto.learned import learned_grid, learned_search
 from onefit.auto.prepared import PreparedRows
-from onefit.auto.race import Raced, narrow
 from onefit.auto.run import Selection
 from onefit.cli.model import load_model, save_model
+from onefit.plan import Deadline
 
 GRID = [{"kernel": ["rbf"], "gamma": [0.02, 0.1], "lam": [1e-4, 1e-2, 1e-1]}]
 
@@ -40,9 +42,19 @@ def plain(data):
     return searched(*data)
 
 
+def left_to_learn(plain, X, y, params=None, deadline=None):
+    """A selection whose search is done, after its learned candidates were tried."""
+    data = PreparedRows(X, y, params or {})
+    found = Selection(plain, data, "regression", True, [], [], [], deadline, learning=True)
+    found.learn()
+    return found
+
+
 def test_the_better_one_is_learned_in_every_training_part(data, plain):
     X, y = data
-    found, reason = better_learned(plain, PreparedRows(X, y))
+    selection = left_to_learn(plain, X, y)
+    found, (reason,) = selection.search, selection.reasons
+    assert selection.searches == [found, plain]
     assert found.best_score_ > plain.best_score_ + 0.2
     assert "learned in each training part: R² 0." in reason
     refits = np.empty_like(y)
@@ -57,57 +69,14 @@ def test_the_better_one_is_learned_in_every_training_part(data, plain):
 
 
 def test_what_does_not_help_is_not_taken():
-    """Of noise nothing can be learned; the winner stays, and the reason has both scores."""
-    X, y = ridge_of_two_columns(80, noise=100.0)
-    plain = searched(X, y)
-    found, reason = better_learned(plain, PreparedRows(X, y))
-    learned = float(reason.split("R² ")[1].split(",")[0])
-    assert (found is plain) == (learned <= plain.best_score_)
-    line = np.linspace(-1, 1, 80)[:, None]  # one column, of which an analytic kernel knows more
-    smooth = KernelSearchCV(
-        KernelRegressor(gamma=1.0), {"lam": [1e-12]}, cv=plain.cv, aggregate="pooled"
-    ).fit(line, line[:, 0] ** 2)
-    found, reason = better_learned(smooth, PreparedRows(line, line[:, 0] ** 2))
-    assert found is smooth
-    assert "did not help" in reason
-
-
-def test_a_race_on_a_sample_leaves_one_candidate():
-    X, y = ridge_of_two_columns(400)
-    search = searched(X, y)
-    data, sample = PreparedRows(X, y), PreparedRows(X, y).take(np.arange(0, 400, 3))
-    race = LearnedRace.of(search, Raced(sample, search.best_score_, {}))
-    assert race.ahead
-    found, reason = better_learned(search, data, race)
-    params = found.cv_results_["params"]
-    assert len({repr({**one, "model__lam": 0}) for one in params}) == 1
-    assert 2 <= len(params) <= 6
-    assert found.best_score_ > search.best_score_
-    assert found.n_splits_ == 4
-    assert "learned in each training part" in reason
-    on_sample, _ = better_learned(searched(sample.X, sample.y), sample)
-    close = LearnedRace.of(search, Raced(sample, on_sample.best_score_, {}))
-    assert close.grid
-    assert not close.ahead
-    # other candidates were far better on the sample
-    behind = LearnedRace.of(search, Raced(sample, 2.0, {}))
-    found, reason = better_learned(search, data, behind)
-    assert found is search
-    assert "did not help on the sample" in reason
-
-
-def test_the_race_of_kernels_gives_its_sample_and_winner(data):
-    X, y = data
-    search = KernelSearchCV(KernelRegressor(), GRID, cv=KFold(4, shuffle=True, random_state=0))
-    search.set_params(aggregate="pooled")
-    _, _, raced = narrow(search, PreparedRows(X, y), afforded_seconds=0.0, sample_rows=50)
-    assert raced.sample.n == 50
-    again = clone(search).fit(raced.sample.X, raced.sample.y)
-    assert raced.best == pytest.approx(again.best_score_)
-    best = again.best_params_
-    assert raced.winner["gamma"] == [best["gamma"]]
-    assert best["lam"] in raced.winner["lam"]
-    assert 2 <= len(raced.winner["lam"]) <= 3
+    """Of one column an analytic kernel knows more; the winner stays, and the reason says so."""
+    line = np.linspace(-1, 1, 80)[:, None]
+    cv = KFold(4, shuffle=True, random_state=0)
+    smooth = KernelSearchCV(KernelRegressor(gamma=1.0), {"lam": [1e-12]}, cv=cv, aggregate="pooled")
+    selection = left_to_learn(smooth.fit(line, line[:, 0] ** 2), line, line[:, 0] ** 2)
+    assert selection.search is smooth
+    assert selection.searches[0] is smooth
+    assert "did not give a better model" in selection.reasons[0]
 
 
 def test_weights_and_groups(data):
@@ -115,7 +84,7 @@ def test_weights_and_groups(data):
     groups, weight = np.arange(120) % 10, np.where(np.arange(120) % 3, 1.0, 2.0)
     given = {"groups": groups, "sample_weight": weight}
     plain = searched(X, y, GroupKFold(5), **given)
-    found, _ = better_learned(plain, PreparedRows(X, y, given))
+    found = left_to_learn(plain, X, y, given).search
     assert found is not plain
     assert found.n_splits_ == 5
     refits = np.empty_like(y)
@@ -126,12 +95,18 @@ def test_weights_and_groups(data):
     assert found.heldout_.predictions == pytest.approx(refits, abs=1e-7)
 
 
+def test_nothing_is_learned_beyond_a_time_limit(data, plain):
+    for left, why in ((0.0, "no time is left"), (0.7, "their search did not end in time")):
+        deadline = Deadline(1.0, begun=monotonic() - 60.0 + left)
+        selection = left_to_learn(plain, *data, deadline=deadline)
+        assert selection.searches == [plain]
+        assert why in selection.reasons[0]
+
+
 def test_reasons_for_learning_nothing(data, plain):
     X, y = data
-    sparse = PreparedRows(csr_array(X), y)
-    assert "the rows are sparse" in better_learned(plain, sparse)[1]
-    wide = PreparedRows(np.hstack([X] * 40), y)
-    assert "320 columns" in better_learned(plain, wide)[1]
+    assert "the rows are sparse" in left_to_learn(plain, csr_array(X), y).reasons[0]
+    assert "320 columns" in left_to_learn(plain, np.hstack([X] * 40), y).reasons[0]
 
 
 @pytest.mark.parametrize("directions", [1, 8])
@@ -144,9 +119,12 @@ def test_with_outliers_the_mean_absolute_error_decides(directions):
     y[random.choice(150, 6, replace=False)] += 3.0 * random.choice([-1.0, 1.0], 6)
     plain, data = searched(X, y), PreparedRows(X, y)
     found = learned_search(plain, data, learned_grid())
-    selection = Selection(found, data, "regression", True, [], [], [])
+    selection = Selection(plain, data, "regression", True, [], [], [])
+    selection.searches, selection.search = [found, plain], found
     selection.resist_outliers(plain)
     errors = [np.abs(y - one.heldout_.predictions).mean() for one in (found, selection.search)]
+    assert len(selection.searches) == 3
+    assert selection.search is selection.searches[0]
     if selection.search is found:
         assert "what was learned stays" in selection.reasons[0]
         assert np.abs(y - plain.heldout_.predictions).mean() > errors[0]
@@ -159,7 +137,7 @@ def test_with_outliers_the_mean_absolute_error_decides(directions):
 @pytest.fixture(scope="module")
 def chosen():
     X, y = ridge_of_two_columns(1600, noise=0.3)
-    return AutoKernelRegressor().fit(X, y)
+    return AutoKernelRegressor(stack=False).fit(X, y)
 
 
 @pytest.mark.slow

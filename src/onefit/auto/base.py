@@ -172,7 +172,7 @@ class AutoKernel(BaseEstimator):
 
     def _keep(self, planned: Selection) -> None:
         """Fitted attributes, from a search that is done."""
-        self.search_ = planned.search
+        self.search_, self.searches_ = planned.search, planned.searches
         self.scoring_ = planned.search.scoring
         self.reasons_, self.notes_ = planned.reasons, planned.notes
         self.fallback_ = planned.fallback

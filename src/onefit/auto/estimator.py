@@ -67,15 +67,16 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
        kernel matrix (:mod:`onefit.auto.fallback`), and rule 5 is reduced or left out. A search that
        is slower than planned changes to features, or ends with the kernels tried so far.
        ``reasons_`` says what was left out.
-    7. **Average** (up to 1,500 rows and one target). If none of ``kernels``, ``loss``, ``scoring``,
-       ``param_grid``, ``approximation`` and ``minutes`` is given, the model is a weighted average
-       of the candidates, see :mod:`onefit.stacking`; with ``stack=False`` it is the best one.
-    8. **Learned metrics** (above 1,500 rows, under the conditions of rule 7). Kernels of rows with
-       a metric (:mod:`onefit.gradient_metric`) or with scales of the columns
-       (:mod:`onefit.evidence_scales`), learned in every training part, compete with the winner; the
-       pipeline then has a step "rows". Where a race on a sample narrows the grid, one of them is
-       tried, or none if these are behind there. With outliers (rule 5), the smaller mean absolute
-       error decides between the learned model and the one with Huber's loss.
+    7. **Learned metrics** (one target; none of ``kernels``, ``loss``, ``scoring``, ``param_grid``
+       and ``approximation`` given). Kernels of rows with a metric
+       (:mod:`onefit.gradient_metric`) or with scales of the columns
+       (:mod:`onefit.evidence_scales`), learned in every training part, are candidates, too. Where
+       rule 4 has a race on a sample, those are tried on all rows that have a weight in the average
+       of all candidates of the sample. With outliers (rule 5), the smaller mean absolute error
+       decides whether the best learned model or the one with Huber's loss is the best candidate.
+    8. **Average** (under the conditions of rule 7). The model is a weighted average of the
+       candidates, see :mod:`onefit.stacking`. With ``stack=False`` it is the best one; if that is
+       learned, the pipeline has a step "rows".
 
     A column that alone explains nearly all of the target on held-out rows gets a warning, and so
     does a choice that does not clearly beat the baseline. For other rules, or a kernel matrix
@@ -95,12 +96,9 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
     param_grid : dict or list of dicts, default=None
         Candidates, as in :class:`onefit.KernelSearchCV`.
     stack : bool or "nested", default=None
-        Whether to average the candidates instead of choosing one, see :mod:`onefit.stacking`. With
-        the squared loss, candidates with a metric (:mod:`onefit.gradient_metric`) or scales of the
-        columns (:mod:`onefit.evidence_scales`) that are learned in each training part enter, too.
-        None does so for a regression of up to 1,500 rows and one target, if none of ``kernels``,
-        ``loss``, ``scoring``, ``param_grid``, ``approximation`` and ``minutes`` is given and the
-        preparation is not fitted in the training parts; it takes two to five times the time.
+        Whether to average the candidates instead of choosing one, see :mod:`onefit.stacking`. None
+        does so for a regression under the conditions of rule 7, if the preparation is not fitted in
+        the training parts.
         "nested" also computes the error of the stack by nested cross-validation, a few times as
         long as the search.
     approximation : str, default=None
@@ -120,6 +118,9 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         The fitted model, plain scikit-learn: steps "prepare" and "model".
     search_ : KernelSearchCV
         The fitted search, on prepared rows.
+    searches_ : list of KernelSearchCV
+        All searches on all rows: of the rows as they are, of learned metrics and scales, with
+        Huber's loss. The first one has the best candidate.
     best_params_, best_score_, cv_results_, heldout_, headline_
         Those of ``search_``.
     scoring_ : str or callable
@@ -187,10 +188,11 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
 
     The rules are those of :class:`AutoKernelRegressor`, except for the score, outliers and the
     average: the score is the accuracy of all held-out rows together, folds are stratified by label,
-    the loss is squared (a least squares support vector machine) unless ``loss`` is given, and
-    candidates are averaged with ``stack=True`` only. If a class has less than half of an even share
-    of the rows, ``reasons_`` mention balanced accuracy. For other thresholds and decisions by cost
-    see ``tune_threshold`` and ``minimise_cost`` of ``search_``.
+    and the loss is squared (a least squares support vector machine) unless ``loss`` is given.
+    Candidates are averaged, and metrics and scales learned, with ``stack=True`` only. If a class
+    has less than half of an even share of the rows, ``reasons_`` mention balanced accuracy. For
+    other thresholds and decisions by cost see ``tune_threshold`` and ``minimise_cost`` of
+    ``search_``.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ from onefit.auto.data_checks import find_copies, shares_of_columns, together
 from onefit.auto.learned import left_to_rules
 from onefit.auto.prepared import PreparedRows
 from onefit.auto.run import Selection
-from onefit.auto.stacked import MAX_DEFAULT_ROWS, chosen_stack
+from onefit.auto.stacked import chosen_stack
 from onefit.decide.calibrate import CALIBRATIONS
 from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.grids import LAMS_JMLR
@@ -128,7 +128,7 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
         preparer=preparer,
         in_folds=in_folds,
         stack=stacked,
-        learning=left_to_rules(auto, y, in_folds) and len(y) > MAX_DEFAULT_ROWS,
+        learning=left_to_rules(auto, y, in_folds) and (auto._task == "regression" or bool(stacked)),
     )
 
 

@@ -12,7 +12,7 @@ from onefit import plan
 from onefit._types import Array
 from onefit.search.setup import Setup, set_up
 
-__all__ = ["PreparedRows", "planned_seconds"]
+__all__ = ["PreparedRows", "planned_seconds", "seconds_of"]
 
 
 @dataclass(frozen=True)
@@ -78,3 +78,8 @@ def planned_seconds(setup: Setup) -> tuple[float, str]:
     except MemoryError as error:
         return sum(known) / len(setup.jobs), str(error).split(";")[0]
     return sum(known) / len(setup.jobs), ""
+
+
+def seconds_of(search: Any) -> float:
+    """Seconds that the candidates of a fitted search took."""
+    return float((search.cv_results_["mean_fit_time"] * search.n_splits_).sum())

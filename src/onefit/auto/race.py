@@ -2,11 +2,19 @@
 
 No kernel is left out for the number of rows alone. The plan says how long a search over the whole
 grid will take (:mod:`onefit.plan`); where that is longer than a race on a sample pays for, every
-kernel and bandwidth is cross-validated on a random sample first. On all rows the search then
-tries, of each kernel, the best bandwidth of the sample and its neighbours in the grid, with the
-lams up to `LAM_FACTOR` times smaller and larger than the best one. (Where smaller lams gain next to
-nothing, the best one is the largest that is as good.) A kernel whose best score on the sample is
-further from the best one of all than ``MAX_STANDARD_ERRORS`` standard errors is left out.
+candidate is cross-validated on a random sample first.
+
+**Kernels of the rows as they are.** A kernel whose best score on the sample is further from the
+best one of all than ``MAX_STANDARD_ERRORS`` standard errors is left out. On all rows the search
+tries, of each other kernel, the best bandwidth of the sample and its neighbours in the grid, with
+the lams up to `LAM_FACTOR` times smaller and larger than the best one. (Where smaller lams gain
+next to nothing, the best one is the largest that is as good.)
+
+**Learned metrics and scales** (:mod:`onefit.auto.learned`) are raced on the same sample and splits.
+All candidates together are averaged there (:mod:`onefit.stack_weights`), and the average says which
+of them have something to add: all rows try the kernels whose lams together have at least the weight
+``MIN_WEIGHT``, up to ``MAX_LEARNED`` learned ones. Where no kernel of the rows as they are has that
+weight, all rows try their best candidate alone.
 
 The iteration for many rows spends most of its time on the smallest lams: of 18 lams from 1e-8 to 2
 on 4,000 rows of the protein set, the two smallest take five sixths.
@@ -19,7 +27,7 @@ slowly, and where the winner on all rows lies at the end of a narrowed list, the
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,59 +41,64 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
+from onefit._format import count
 from onefit._indexing import draw_rows
+from onefit.auto.learned import learned_grid, over_transformed
 from onefit.auto.prepared import PreparedRows
+from onefit.config import config_context
 from onefit.plan import duration
 from onefit.report.facts import MIN_GAIN_IN_STANDARD_ERRORS
 from onefit.search_cv import KernelSearchCV
+from onefit.spec.coding import encode_labels
+from onefit.stack_candidates import same_but_lam
+from onefit.stack_weights import stack_weights
 
-__all__ = [
-    "LAM_FACTOR", "SAMPLE_ROWS", "Raced", "beside", "narrow", "scores", "seconds_without_race",
-    "splitter_of",
-]  # fmt: skip
+__all__ = ["SAMPLE_ROWS", "Narrowed", "beside", "narrow", "seconds_without_race"]
 
 Array = NDArray[Any]
 
 #: a search that is expected to take no longer tries every candidate on all rows
 AFFORDED_SECONDS = 20.0
-#: rows of the sample
-SAMPLE_ROWS = 1500
+#: the sample has half of the rows, at most the second number; no race where that is below the first
+SAMPLE_ROWS = (750, 1500)
 #: a kernel further from the best one is left out; its standard error is that of the sample
 MAX_STANDARD_ERRORS = 5.0
 #: bandwidths on each side of the sample's best that are tried on all rows
 NEIGHBOURS = 1
 #: the smallest and largest lam that are tried on all rows, in units of the sample's best
 LAM_FACTOR = 30.0
+#: weight of a kernel in the average on the sample, and number of learned kernels, on all rows
+#: (benchmarks/race_members.py)
+MIN_WEIGHT, MAX_LEARNED = 0.1, 4
 #: splitters that split any number of rows
 SPLITTERS = (KFold, StratifiedKFold, GroupKFold, StratifiedGroupKFold, TimeSeriesSplit)
 
 
 @dataclass(frozen=True)
-class Raced:
-    """A sample of the rows, and the best score of the candidates on it.
+class Narrowed:
+    """What a race leaves.
 
     Attributes
     ----------
-    sample : PreparedRows
-    best : float
-        The larger the better.
-    winner : dict
-        A grid of the best candidate alone, with the lams next to its own.
+    grid, learned : lists of dict
+        Of the rows as they are, and of transformed rows; the latter may be empty.
+    reason : str
     """
 
-    sample: PreparedRows = field(repr=False)
-    best: float
-    winner: dict[str, Any]
+    grid: list[dict[str, Any]]
+    learned: list[dict[str, Any]]
+    reason: str
 
 
 def narrow(
     search: KernelSearchCV,
     data: PreparedRows,
     seed: int = 0,
+    learning: bool = False,
     afforded_seconds: float = AFFORDED_SECONDS,
-    sample_rows: int = SAMPLE_ROWS,
-) -> tuple[list[dict[str, Any]], str, Raced] | None:
-    """A smaller grid by a race on a sample, why, and the race; None if all candidates are tried.
+    sample_rows: tuple[int, int] = SAMPLE_ROWS,
+) -> Narrowed | None:
+    """Smaller grids by a race on a sample; None if all candidates are tried.
 
     Parameters
     ----------
@@ -94,68 +107,138 @@ def narrow(
     data : PreparedRows
     seed : int, default=0
         For the sample.
+    learning : bool, default=False
+        Whether learned metrics and scales are raced, too.
     afforded_seconds : float
         No race where the plan of the search is below that.
-    sample_rows : int
-        No race below twice this number of rows.
+    sample_rows : tuple of int
+        Least and largest number of rows of the sample.
     """
-    n, grid = data.n, search.param_grid
-    planned = seconds_without_race(search, data, afforded_seconds, sample_rows)
+    planned = seconds_without_race(search, data, afforded_seconds, sample_rows[0])
     if planned is None:
         return None
-    sample = data.take(_draw(search, data, seed, sample_rows))
+    size = min(data.n // 2, sample_rows[1])
+    labels = data.y if is_classifier(search.estimator) else None
+    sample = data.take(draw_rows(labels, data.n, size, seed))
     raced = _race(search, sample)
-    metric = "score" if "mean_test_score" in raced.cv_results_ else next(iter(raced.scorer_))
-    values, errors = scores(raced, metric)
-    kept, left_out, winner = [], list[str](), dict[str, Any]()
-    for part, mine in zip(grid, _places(grid, raced.cv_results_["params"]), strict=True):
-        best = mine[int(np.nanargmax(values[mine]))]
-        apart = float(np.nanmax(values) - values[best])
-        if apart == 0.0:
-            params = raced.cv_results_["params"][best]
-            winner = {name: [value] for name, value in params.items()}
-            winner["lam"] = beside(part["lam"], params["lam"], 1)
-        if apart > MAX_STANDARD_ERRORS * errors[best]:
-            left_out += part["kernel"]
-        else:
-            kept.append(_near(part, raced.cv_results_["params"], values, errors, mine))
-    words = ", ".join(
+    values, errors = _scores(raced)
+    params, grid = raced.cv_results_["params"], search.param_grid
+    places = _places(grid, params)
+    best = [int(mine[np.nanargmax(values[mine])]) for mine in places]
+    near = [
+        _near(part, params, values, errors, mine) for part, mine in zip(grid, places, strict=True)
+    ]
+    behind = np.nanmax(values) - values[best]
+    stays, learned = behind <= MAX_STANDARD_ERRORS * errors[best], list[dict[str, Any]]()
+    if learning:
+        others = _race(over_transformed(search, learned_grid()), sample, splitter_of(search))
+        weights = _average(raced, others, sample)
+        learned = _heaviest(others, weights[1])
+        stays = np.array([weights[0][mine].sum() >= MIN_WEIGHT for mine in places])
+    if stays.any():
+        kept = [part for part, one in zip(near, stays, strict=True) if one]
+    else:
+        stays = behind == 0.0
+        winner = int(np.argmax(stays))
+        kept = [_alone(grid[winner], params[best[winner]])]
+    return Narrowed(
+        kept,
+        learned,
+        _reason(
+            sample.n,
+            data.n,
+            planned,
+            kept,
+            learned,
+            [part["kernel"][0] for part, one in zip(grid, stays, strict=True) if not one],
+        ),
+    )
+
+
+def _reason(
+    m: int, n: int, planned: float, kept: list[Any], learned: list[Any], left_out: list[str]
+) -> str:
+    words = [
         f"{part['kernel'][0]} ({len(part['gamma'])} bandwidths, {len(part['lam'])} lams)"
         if "gamma" in part
         else f"{part['kernel'][0]} ({len(part['lam'])} lams)"
         for part in kept
+    ]
+    if learned:
+        words.append(f"{count(len(learned), 'kernel')} with a learned metric or scales")
+    without = f"; left out: {', '.join(left_out)}" if left_out else ""
+    return (
+        f"kernels were raced on {m:,} of the {n:,} rows, because all candidates on all rows would "
+        f"take about {duration(planned)}: all rows decide among {', '.join(words)}{without}"
     )
-    without = f"; far behind and left out: {', '.join(left_out)}" if left_out else ""
-    reason = (
-        f"kernels were raced on {sample.n:,} of the {n:,} rows, because all candidates on all "
-        f"rows would take about {duration(planned)}: all rows decide among {words}{without}"
-    )
-    return kept, reason, Raced(sample, float(np.nanmax(values)), winner)
 
 
-def _draw(search: KernelSearchCV, data: PreparedRows, seed: int, size: int) -> Array:
-    """Rows of the sample; some of every class."""
-    return draw_rows(data.y if is_classifier(search.estimator) else None, data.n, size, seed)
+def _average(plain: KernelSearchCV, learned: KernelSearchCV, sample: PreparedRows) -> list[Array]:
+    """The weight of every candidate of two searches in their average on the sample."""
+    Y = np.reshape(sample.y, (sample.n, -1))
+    if is_classifier(plain.estimator):
+        Y = encode_labels(np.unique(sample.y), sample.y)
+    s = np.ones(sample.n) if sample.sample_weight is None else sample.sample_weight
+    tested, sizes = (
+        plain.heldout(0).tested,
+        [len(one.cv_results_["params"]) for one in (plain, learned)],
+    )
+    F = [
+        one.heldout(i).predictions.reshape(sample.n, -1)[tested]
+        for one, size in zip((plain, learned), sizes, strict=True)
+        for i in range(size)
+    ]
+    kernels = same_but_lam(plain)
+    kernels = np.concatenate([kernels, kernels.max() + 1 + same_but_lam(learned)])
+    found = stack_weights(np.stack(F, axis=2) - Y[tested, :, None], s[tested], kernels=kernels)
+    return np.split(found, sizes[:1])
+
+
+def _heaviest(search: KernelSearchCV, weights: Array) -> list[dict[str, Any]]:
+    """The learned kernels with the largest weights, each with the lams around its heaviest one."""
+    kernels, params = same_but_lam(search), search.cv_results_["params"]
+    total = np.bincount(kernels, weights)
+    found = []
+    for kernel in np.argsort(-total, kind="stable")[:MAX_LEARNED]:
+        if total[kernel] < MIN_WEIGHT:
+            break
+        best = params[int(np.argmax(np.where(kernels == kernel, weights, -1.0)))]
+        lams = _around(search.param_grid[0]["model__lam"], best["model__lam"])
+        found.append({name: [value] for name, value in best.items()} | {"model__lam": lams})
+    return found
+
+
+def _around(lams: Any, best: float) -> list[float]:
+    """The lams up to a factor from the best one."""
+    return [one for one in lams if best / LAM_FACTOR <= one <= best * LAM_FACTOR]
+
+
+def _alone(part: dict[str, Any], best: dict[str, Any]) -> dict[str, Any]:
+    """A grid of one candidate, with the lams next to its own."""
+    return {name: [value] for name, value in best.items()} | {
+        "lam": beside(part["lam"], best["lam"], 1)
+    }
 
 
 def seconds_without_race(
     search: KernelSearchCV,
     data: PreparedRows,
     afforded_seconds: float = AFFORDED_SECONDS,
-    sample_rows: int = SAMPLE_ROWS,
+    least_sample_rows: int = SAMPLE_ROWS[0],
 ) -> float | None:
     """Seconds that the whole search is expected to take, if :func:`narrow` races; else None."""
-    if data.n < 2 * sample_rows or search.estimator.approximation is not None:
+    if data.n < 2 * least_sample_rows or search.estimator.approximation is not None:
         return None
     planned, _ = data.planned_seconds(search)
     return planned if planned > afforded_seconds else None
 
 
-def _race(search: KernelSearchCV, sample: PreparedRows) -> KernelSearchCV:
-    """The same search on a sample, without a winner's fit."""
+def _race(search: KernelSearchCV, sample: PreparedRows, cv: Any = None) -> KernelSearchCV:
+    """The same search on a sample, without a winner's fit; on the host, since it is small."""
     raced: KernelSearchCV = clone(search)
-    raced.set_params(cv=splitter_of(search), refit=False, journal=None, verbose=0)
-    with warnings.catch_warnings():
+    cv = splitter_of(search) if cv is None else cv
+    raced.set_params(cv=cv, refit=False, journal=None, verbose=0)
+    with warnings.catch_warnings(), config_context(device=None):
         warnings.simplefilter("ignore", UserWarning)  # of a sample that nobody asked for
         sample.fit(raced)
     return raced
@@ -166,11 +249,11 @@ def splitter_of(search: KernelSearchCV) -> Any:
     return search.cv if isinstance(search.cv, SPLITTERS) else 5
 
 
-def scores(raced: KernelSearchCV, metric: str) -> tuple[Array, Array]:
+def _scores(raced: KernelSearchCV) -> tuple[Array, Array]:
     """The score that ranks the candidates, the larger the better, and its standard errors."""
     table = raced.cv_results_
-    how = "mean" if raced.aggregate == "mean" else raced.aggregate
-    values = np.asarray(table[f"{how}_test_{metric}"], dtype=np.float64)
+    metric = "score" if "mean_test_score" in table else next(iter(raced.scorer_))
+    values = np.asarray(table[f"{raced.aggregate}_test_{metric}"], dtype=np.float64)
     errors = np.asarray(table.get(f"se_test_{metric}", np.full(values.shape, np.inf)))
     return values, np.where(np.isfinite(errors), errors, np.inf)
 
@@ -197,7 +280,7 @@ def _near(
         for i in mine
         if values[i] >= least and params[i] | {"lam": best["lam"]} == best
     )
-    near["lam"] = [one for one in part["lam"] if lam / LAM_FACTOR <= one <= lam * LAM_FACTOR]
+    near["lam"] = _around(part["lam"], lam)
     if "gamma" in part:
         near["gamma"] = beside(part["gamma"], best["gamma"], NEIGHBOURS)
     return near

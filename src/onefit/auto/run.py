@@ -9,8 +9,8 @@ stage                               when, and what it may change
                                     kernel matrix (:mod:`onefit.auto.fallback`)
 :meth:`Selection.fit_search`        always; a grid by the rules grows where the winner is at
                                     its edge (:mod:`onefit.auto.extend`)
-:meth:`Selection.learn`             a regression left to the rules, without an average: kernels of
-                                    rows with a learned metric (:mod:`onefit.auto.learned`)
+:meth:`Selection.learn`             a model left to the rules: kernels of rows with a learned metric
+                                    or learned scales compete (:mod:`onefit.auto.learned`)
 :meth:`Selection.resist_outliers`   outliers among the held-out residuals: the criterion and
                                     the loss (:mod:`onefit.auto.outliers`)
 :meth:`Selection.average`           ``stack``: the average of all candidates replaces the winner
@@ -33,6 +33,7 @@ from time import perf_counter
 from typing import Any
 
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
 from onefit import plan
 from onefit._format import aligned, duration
@@ -40,9 +41,15 @@ from onefit.auto import outliers
 from onefit.auto.data_checks import warn_of_columns
 from onefit.auto.extend import fit_growing
 from onefit.auto.fallback import Fallback, fall_back
-from onefit.auto.learned import LearnedRace, better_learned, nothing_learned
-from onefit.auto.prepared import PreparedRows, planned_seconds
-from onefit.auto.race import SAMPLE_ROWS, Raced, narrow, seconds_without_race
+from onefit.auto.learned import (
+    LEARNED_SHARE,
+    describe,
+    learned_grid,
+    learned_search,
+    nothing_learned,
+)
+from onefit.auto.prepared import PreparedRows, planned_seconds, seconds_of
+from onefit.auto.race import SAMPLE_ROWS, narrow, seconds_without_race
 from onefit.auto.stacked import STACK_SHARE, stack_searches
 from onefit.plan import Deadline, OutOfTime
 from onefit.search.setup import Setup
@@ -60,7 +67,7 @@ class Selection:
     Attributes
     ----------
     search : KernelSearchCV
-        After :meth:`run` the one that chose the winner.
+        Over the rows as they are. After :meth:`run` the one that chose the winner, or the average.
     data : PreparedRows
         Copies of a row are in one group.
     task : {"regression", "classification"}
@@ -85,9 +92,9 @@ class Selection:
     stack : bool or "nested"
         Whether the candidates are averaged at the end.
     learning : bool
-        Whether learned candidates compete with the winner, if there is no average.
-    learned : LearnedRace or None
-        Their race on a sample, if that narrowed the grid.
+        Whether learned candidates join those of the rows as they are.
+    searches : list of KernelSearchCV
+        After :meth:`run` all that were fitted to all rows, the one of the best candidate first.
     """
 
     search: KernelSearchCV
@@ -105,7 +112,8 @@ class Selection:
     in_folds: bool = False
     stack: bool | str = False
     learning: bool = False
-    learned: LearnedRace | None = None
+    searches: list[KernelSearchCV] = field(default_factory=list, repr=False)
+    _learned_grid: list[dict[str, Any]] = field(default_factory=learned_grid, repr=False)
 
     def run(self) -> None:
         """All stages."""
@@ -115,33 +123,19 @@ class Selection:
         plain = self.search
         self.learn()
         self.resist_outliers(plain)
-        self.average(plain)
+        self.average()
         self.note_columns()
 
     def narrow(self) -> None:
         """Keep the kernels and bandwidths that a race on a sample of the rows leaves."""
         if not self.may_grow:
             return
-        found = narrow(self.search, self.data, self.seed)
+        learning = self.learning and not nothing_learned(self.data.X)
+        found = narrow(self.search, self.data, self.seed, learning)
         if found is not None:
-            grid, reason, raced = found
-            self.search.set_params(param_grid=grid)
-            self.reasons.append(reason)
-            self._race_learned(raced)
-
-    def _race_learned(self, raced: Raced) -> None:
-        """Race the learned candidates too; where these are far ahead, keep one of the others."""
-        if self.stack or not self.learning or nothing_learned(self.data.X):
-            return
-        self.learned = LearnedRace.of(self.search, raced)
-        if self.learned.ahead:
-            self.search.set_params(param_grid=[raced.winner])
-            self.may_grow = False
-            self.reasons.append(
-                "a metric of the rows, or scales of the columns, that are learned in each training "
-                "part are far ahead on the sample: of the rows as they are, all rows try the best "
-                "candidate of the sample alone"
-            )
+            self.search.set_params(param_grid=found.grid)
+            self._learned_grid = found.learned
+            self.reasons.append(found.reason)
 
     def fit_in_time(self, slow: str = "") -> None:
         """Replace the kernel matrix by features if there is too little time for it."""
@@ -190,11 +184,37 @@ class Selection:
         return []
 
     def learn(self) -> None:
-        """Replace the search by one of learned candidates, if these are better."""
-        if self.stack or not self.learning:
+        """Fit the search of learned candidates; the search is then that of the better winner."""
+        self.searches = [self.search]
+        if not self.learning:
             return
-        self.search, reason = better_learned(self.search, self.data, self.learned)
-        self.reasons.append(reason)
+        why = self._not_learned()
+        if not why:
+            try:
+                found = learned_search(self.search, self.data, self._learned_grid, self.deadline)
+            except OutOfTime:
+                why = "their search did not end in time"
+        if why:
+            what = "a metric of the rows, or scales of the columns,"
+            self.reasons.append(f"{what} are not learned: {why}")
+            return
+        self.reasons.append(describe(found, self.search))
+        self._choose(found, found.best_score_ > self.search.best_score_)
+
+    def _not_learned(self) -> str:
+        """Why no metric and no scales are learned; empty if they are."""
+        if self.search.estimator.approximation is not None:
+            return "features replace the kernel matrix"
+        why = nothing_learned(self.data.X)
+        if why or not self._learned_grid:
+            return why or "they do not help on the sample"
+        spent = LEARNED_SHARE * seconds_of(self.search)
+        return "" if self.deadline is None else self.deadline.lacks(spent)
+
+    def _choose(self, search: KernelSearchCV, best: bool) -> None:
+        """Keep one more search, whose winner is the best candidate or not."""
+        self.searches.insert(0 if best else len(self.searches), search)
+        self.search = self.searches[0]
 
     def resist_outliers(self, plain: KernelSearchCV) -> None:
         """Search again by absolute errors if the residuals of the winner call for it.
@@ -205,35 +225,43 @@ class Selection:
         part = outliers.outlier_share(self.search, self.data) if self.may_be_robust else 0.0
         if part == 0.0:
             return
-        search, late = outliers.robust_search(plain, self.data, self.deadline)
-        if self.search is not plain:
-            errors = [outliers.absolute_error(one, self.data) for one in (self.search, search)]
-            if errors[0] <= errors[1]:
-                self.reasons.append(outliers.describe_learned(part, *errors))
-                return
+        robust, late = outliers.robust_search(plain, self.data, self.deadline)
+        learned = self.search is not plain
+        errors = [outliers.absolute_error(one, self.data) for one in (self.search, robust)]
+        stays = learned and errors[0] <= errors[1]
+        if robust is not plain:
+            self._choose(robust, not stays)
+        elif not stays:
+            self.searches.sort(key=lambda one: one is not plain)
             self.search = plain
+        if stays:
+            self.reasons.append(outliers.describe_learned(part, *errors))
+            return
         if late:
             self.reasons.append(
                 f"{part:.1%} of the held-out residuals are outliers, and Huber's loss was not "
                 f"tried: {late}"
             )
-        if search is self.search:
             return
         if self.deadline is not None and self.deadline.cut:
             self.reasons.append(f"with Huber's loss {self.deadline.cut}")
-        if not late:
-            self.reasons.append(outliers.describe(part, search))
-        self.search = search
+        self.reasons.append(outliers.describe(part, robust))
 
-    def average(self, plain: KernelSearchCV) -> None:
-        """Replace the winner by the average of the candidates; with outliers of two searches."""
+    def average(self) -> None:
+        """Replace the winner by the average of the candidates; with outliers of robust ones too."""
         if not self.stack:
             return
-        searches = [plain] if self.search is plain else [self.search, plain]
-        self.search, reasons = stack_searches(
-            searches, self.data, self.stack == "nested", self.deadline
+        robust = any(one.criterion != "cv" for one in self.searches)
+        # over rows as they are, robust ones first
+        order = sorted(
+            self.searches,
+            key=lambda one: (isinstance(one.estimator, Pipeline), one.criterion == "cv"),
         )
-        self.reasons.extend(reasons)
+        self.search, reason = stack_searches(
+            order, self.data, "huber" if robust else "squared", self.stack == "nested",
+            self.deadline,
+        )  # fmt: skip
+        self.reasons.append(reason)
 
     def note_columns(self) -> None:
         """Warn of columns that alone explain the target."""
@@ -241,11 +269,6 @@ class Selection:
 
     def explain(self) -> str:
         """Describe what :meth:`run` would do, with planned times; nothing is fitted."""
-        if self.learning and not self.stack:
-            self.reasons.append(
-                "a metric of the rows, or scales of the columns, will be learned in each training "
-                "part if a sample shows a gain; the plan does not include this"
-            )
         if self.in_folds:
             text = self.search.explain(self.data.X, self.data.y, groups=self.data.groups)
             return "\n".join([*self.reasons, "", str(text)])
@@ -259,11 +282,12 @@ class Selection:
         """Whether :meth:`narrow` will race; a reason says what that means for the plan."""
         if not self.may_grow or seconds_without_race(self.search, self.data) is None:
             return False
-        limit = (
-            "" if self.deadline is None else "; if that is too slow, features replace the kernel"
+        n, limit = (
+            self.data.n,
+            ("" if self.deadline is None else "; if that is too slow, features replace the kernel"),
         )
         self.reasons.append(
-            f"kernels will be raced on {SAMPLE_ROWS:,} of the {self.data.n:,} rows, and all "
+            f"kernels will be raced on {min(SAMPLE_ROWS[1], n // 2):,} of the {n:,} rows, and all "
             f"rows decide among those that are left; the plan is for all candidates{limit}"
         )
         return True
@@ -278,6 +302,9 @@ class Selection:
         if self.may_be_robust:
             seconds = outliers.planned_seconds(self.search, self.data)
             stages.append(("search with Huber's loss", seconds, f"if there are outliers{time}"))
+        if self.learning and not nothing_learned(self.data.X):
+            seconds = LEARNED_SHARE * stages[0][1]
+            stages.append(("learned metrics and scales", seconds, "always"))
         if self.stack:
             seconds = STACK_SHARE * stages[0][1]
             stages.append(("average of the candidates", seconds, f"always{time}"))

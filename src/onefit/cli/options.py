@@ -57,9 +57,8 @@ CLASS_WEIGHT = {
     "--class-weight": "balanced: classes have equal weight; or weights by class: yes=3,no=1"
 }
 STACK = {
-    "--stack": "average the candidates instead of choosing one: often a smaller error, for a "
-    "search of three times the time. The default of a regression up to 1,500 rows, if kernels, "
-    "loss, scoring and cost are left to the rules"
+    "--stack": "average the candidates instead of choosing one: often a smaller error. The default "
+    "of a regression, if kernels, loss and scoring are left to the rules"
 }
 APPROXIMATION = {
     "--approximation": "nystrom or fourier: features instead of the kernel matrix, for many rows. "

@@ -62,7 +62,11 @@ class Deadline:
 
     def refuses(self, planned: float) -> str:
         """Why a stage with these planned seconds does not fit; empty if it does."""
-        expected, left = self.pace * planned, self.left
+        return self.lacks(self.pace * planned)
+
+    def lacks(self, expected: float) -> str:
+        """Why a stage that takes these seconds does not fit; empty if it does."""
+        left = self.left
         if expected <= left - self.reserve:
             return ""
         spare = f"{duration(left)} are left" if left > 0.0 else "no time is left"
@@ -73,8 +77,8 @@ class Deadline:
         """Make a search check the deadline between kernels.
 
         With ``optional``, OutOfTime is raised once no time is left; with ``whole``, also if the
-        first kernel took so long that the others cannot be done. Otherwise the search ends with the
-        kernels that are done.
+        first kernel took so long that the others cannot be done, and with both after any kernel.
+        Otherwise the search ends with the kernels that are done.
         """
         self._optional, self._whole, self.cut = optional, whole, ""
         search._deadline, self._started = self, monotonic()
@@ -92,7 +96,8 @@ class Deadline:
         """Whether a search must not begin another job, given how many are done."""
         self.check()
         each = (monotonic() - self._started) / done
-        if self._whole and done == 1 and each * (jobs - 1) > self.left - self.reserve:
+        late = each * (jobs - done) > self.left - self.reserve
+        if self._whole and late and (done == 1 or self._optional):
             raise OutOfTime(f"the first of {jobs} kernels took {duration(each)}")
         if each <= self.left - self.reserve:
             return False
