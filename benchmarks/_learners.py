@@ -17,32 +17,24 @@ Array = np.ndarray
 MAX_ROWS_GP = 600
 
 
-def onefit(X: Array, y: Array, classes: bool, uneven: bool, seed: int, **options: Any) -> Any:
-    """``onefit.select`` with ``stack=False`` and default options."""
+def onefit(X: Array, y: Array, classes: bool, uneven: bool, seed: int) -> Any:
+    """``onefit.select`` with ``stack=True``: the average of the candidates, and the searches."""
     from onefit import select
 
     task = "classification" if classes else "regression"
-    return select(X, y, task=task, random_state=seed, **({"stack": False} | options))
+    return select(X, y, task=task, random_state=seed, stack=True)
 
 
-def stack(X: Array, y: Array, classes: bool, uneven: bool, seed: int) -> Any:
-    """``onefit.select`` with ``stack=True``."""
-    return onefit(X, y, classes, uneven, seed, stack=True)
-
-
-class Winner:
-    """The best candidate of the search that a stack is made from: ``select`` without ``stack``."""
-
-    def __init__(self, stacked: Any, X: Array, y: Array) -> None:
-        from sklearn.base import clone
-
-        self.prepare = stacked.pipeline_[:-1]
-        model = clone(stacked.search_.estimator)
-        self.model = model.set_params(**clone(stacked.best_params_, safe=False))
-        self.model.fit(self.prepare.transform(X), y)
-
-    def predict(self, X: Array) -> Array:
-        return np.asarray(self.model.predict(self.prepare.transform(X)))
+def of_onefit(model: Any, X: Array) -> dict[str, Array]:
+    """Predictions of the average, of the best candidate, and of the best one without what is
+    learned in each training part: that of the first search over a kernel model.
+    """
+    Z, (best, *others) = model.pipeline_[:1].transform(X), model.searches_
+    plain = next(one for one in (best, *others) if not hasattr(one.estimator, "steps"))
+    found = {"onefit": best.predict(Z), "onefit plain": plain.predict(Z)}
+    return {"onefit stack": np.ravel(model.predict(X))} | {
+        name: np.ravel(values) for name, values in found.items()
+    }
 
 
 def forest(X: Array, y: Array, classes: bool, uneven: bool, seed: int) -> Any:
@@ -176,8 +168,7 @@ def _search(model: Any, grid: Any, classes: bool, uneven: bool, seed: int) -> An
 
 
 CONTESTANTS: dict[str, Callable[..., Any]] = {
-    "onefit": onefit,
-    "onefit stack": stack,
+    "onefit stack": onefit,
     "catboost": catboost,
     "lightgbm": lightgbm,
     "xrfm": xrfm,

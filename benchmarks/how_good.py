@@ -3,10 +3,10 @@
 Sets of LIBSVM, UCI, R and scikit-learn, each in random quarters for the test (sets of more than
 1,000 rows are represented by 1,000 of them, drawn once), and regressions with all of their rows and
 the test rows that the literature uses (:mod:`_sets`). Every contestant (:mod:`_learners`) gets the
-same rows, with columns standardised by the training part. "onefit" is the best candidate of the
-search of ``select``, and "onefit stack" the average of its candidates. The *default* is what
-``select`` returns without options: the stack for regressions of up to 1,500 rows, else the best
-candidate. It is compared with each of the others.
+same rows, with columns standardised by the training part. "onefit stack" is the average of the
+candidates of ``select``, "onefit" the best one of them, and "onefit plain" the best one whose rows
+are not transformed by what is learned in each training part; one run gives all three. The *default*
+is what ``select`` returns without options. It is compared with each of the others.
 
 The error of a regression is the root mean squared error over that of predicting the mean of the
 training part; ``rmse`` is the numerator. The error of a classification is the share of wrong labels
@@ -18,8 +18,7 @@ differences (a - b) / (a + b) of the mean errors (Demsar, JMLR 7, 2006).
 Every contestant has one thread; ``--jobs`` runs that number of them side by side. ``seconds`` is
 processor time. Finished runs are appended to ``how_good_runs.csv``; an interrupted benchmark
 resumes there, and ``--tables`` writes the tables of what is there. With ``--device cuda`` onefit
-and xRFM compute on the GPU, and ``seconds`` is wall time. ``--together`` takes the predictions of
-onefit from the search of the stack, whose winner it is, and then has no time of its own.
+and xRFM compute on the GPU, and ``seconds`` is wall time.
 """
 
 from __future__ import annotations
@@ -37,17 +36,18 @@ from typing import Any
 import _harness as harness
 import numpy as np
 from _data import data_folder
-from _learners import CONTESTANTS, MAX_ROWS_GP, Winner
+from _learners import CONTESTANTS, MAX_ROWS_GP, of_onefit
 from _sets import LARGE, LITERATURE, UNEVEN, TableSet, table_sets
 from overfitting import corrected_p
 
 Row = dict[str, Any]
 #: the least ratio of errors that enters a geometric mean: some are zero
 MIN_RATIO = 0.1
-OWN = ("onefit", "onefit stack")
+OWN = ("onefit stack", "onefit", "onefit plain")
 RIVALS = tuple(name for name in CONTESTANTS if name not in OWN)
-#: training rows up to which a regression is a stack by default
-MAX_ROWS_STACK = 1500
+MODELS = (*OWN, *RIVALS)
+#: what ``select`` returns without options
+DEFAULT = {"regression": "onefit stack", "classification": "onefit plain"}
 COLUMNS = ("set", "group", "task", "n", "columns", "split", "contestant", "error", "rmse",
            "seconds", "choice")  # fmt: skip
 #: root mean squared errors: MC dropout with a grid search (Gal and Ghahramani 2016), gradient
@@ -71,9 +71,7 @@ def error_of(one: TableSet, y: np.ndarray, predicted: np.ndarray, train: np.ndar
     return float(np.sqrt(np.mean((predicted - y) ** 2) / np.mean((train.mean() - y) ** 2)))
 
 
-def run(
-    folder: Path, one: TableSet, split: int, contestant: str, device: str, together: bool
-) -> list[Row]:
+def run(folder: Path, one: TableSet, split: int, contestant: str, device: str) -> list[Row]:
     """Fit, predict, and measure error and time."""
     X, X_test, y, y_test = one.split(folder, split)
     clock = time.process_time if device == "cpu" else time.perf_counter
@@ -90,8 +88,8 @@ def run(
         seconds: dict[str, Any] = {contestant: clock() - start}
         if one.name in LARGE and device == "cpu":
             seconds = {}  # searches of many rows compute in other processes, too
-        if together and contestant == "onefit stack":
-            predicted["onefit"] = np.ravel(Winner(model, X, y).predict(X_test))
+        if contestant in OWN:
+            predicted = of_onefit(model, X_test)
     best = getattr(model, "best_params_", {})
     return [
         {
@@ -138,9 +136,7 @@ def missing(done: list[Row], sets: list[TableSet], splits: int, only: str) -> It
                     yield one, split, contestant
 
 
-def resume(
-    path: Path, folder: Path, todo: list[tuple], jobs: int, device: str, together: bool, end: float
-) -> None:
+def resume(path: Path, folder: Path, todo: list[tuple], jobs: int, device: str, end: float) -> None:
     """Run what is missing until ``end`` (of ``time.monotonic``), appending every result."""
     with ProcessPoolExecutor(jobs) as pool:
         waiting, todo = set(), iter(todo)
@@ -149,7 +145,7 @@ def resume(
                 task = next(todo, None)
                 if task is None:
                     break
-                waiting.add(pool.submit(run, folder, *task, device, together))
+                waiting.add(pool.submit(run, folder, *task, device))
             if not waiting:
                 return
             finished = next(as_completed(waiting))
@@ -179,14 +175,12 @@ def by_set(runs: list[Row], sets: list[TableSet]) -> list[Row]:
     rows = []
     for one in sets:
         own = [row for row in runs if (row["set"], row["group"]) == (one.name, one.group)]
-        found = {c: {int(r["split"]): r for r in own if r["contestant"] == c} for c in CONTESTANTS}
-        if not found["onefit"]:
+        found = {c: {int(r["split"]): r for r in own if r["contestant"] == c} for c in MODELS}
+        if not found["onefit stack"]:
             continue
-        first = next(iter(found["onefit"].values()))
+        first = next(iter(found["onefit stack"].values()))
         row: Row = {key: first[key] for key in ("set", "group", "task", "n", "columns")}
-        trained = int(first["n"]) / (1.0 + one.ratio)  # rows of the training part
-        stacked = first["task"] == "regression" and trained <= MAX_ROWS_STACK
-        row["default"] = "onefit stack" if stacked else "onefit"
+        row["default"] = DEFAULT[first["task"]]
         ours = found[row["default"]]
         row["splits"] = len(ours)
         means = {}
@@ -203,7 +197,7 @@ def by_set(runs: list[Row], sets: list[TableSet]) -> list[Row]:
         row["least error"] = ", ".join(c for c, mean in means.items() if mean <= least + 1e-9)
         if first["rmse"]:
             row["rmse"] = f"{np.mean([float(r['rmse']) for r in ours.values()]):.4g}"
-        for c in CONTESTANTS:
+        for c in MODELS:
             times = [float(r["seconds"]) for r in found[c].values() if r["seconds"]]
             row[f"{c} s"] = f"{np.median(times):.2g}" if times else ""
         rows.append({"rmse": ""} | row)
@@ -215,7 +209,7 @@ def by_rival(rows: list[Row]) -> list[Row]:
     found = []
     for task in ("classification", "regression", "both"):
         own = [row for row in rows if task in (row["task"], "both")]
-        for c in CONTESTANTS:
+        for c in MODELS:
             met = [row for row in own if row[f"vs {c}"]]
             if not met or (c in OWN and task == "both"):
                 continue
@@ -291,7 +285,6 @@ def main() -> None:
     flags.add_argument("--jobs", type=int, default=1, help="runs side by side")
     flags.add_argument("--minutes", type=float, default=np.inf, help="start no run after this time")
     flags.add_argument("--device", default="cpu")
-    flags.add_argument("--together", action="store_true", help="onefit by the search of its stack")
     flags.add_argument("--tables", action="store_true", help="run nothing, write the tables")
     flags = flags.parse_args()
     name = harness.stem("how_good", flags.quick)
@@ -315,9 +308,7 @@ def main() -> None:
             if task[2] != "gp" or task[0].split(folder, 0)[2].size <= MAX_ROWS_GP
         ]
         end = time.monotonic() + 60 * flags.minutes
-        if flags.together:
-            todo = [task for task in todo if task[2] != "onefit"]
-        resume(path, folder, todo, flags.jobs, flags.device, flags.together, end)
+        resume(path, folder, todo, flags.jobs, flags.device, end)
     runs = read(path)
     rows = by_set(runs, sets)
     tables = {

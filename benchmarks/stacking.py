@@ -59,8 +59,8 @@ def _run(folder: Path, name: str, split: int) -> Row:
     from sklearn.model_selection import KFold
 
     from onefit import KernelRegressor, KernelSearchCV, default_grid
+    from onefit.auto.learned import learned_grid, learned_search
     from onefit.auto.prepared import PreparedRows
-    from onefit.auto.stacked import learned_search
     from onefit.stacking import stack
 
     X, X_test, y, y_test = split_rows(folder, name, split)
@@ -74,7 +74,9 @@ def _run(folder: Path, name: str, split: int) -> Row:
     clock.append(time.process_time())
     model = stack(search, X, y)
     clock.append(time.process_time())
-    learned = stack(search, X, y, further=[learned_search(search, PreparedRows(X, y))])
+    learned = stack(
+        search, X, y, further=[learned_search(search, PreparedRows(X, y), learned_grid())]
+    )
     clock.append(time.process_time())
     row: Row = {"set": name, "rows": y.size, "split": split}
     for how, one in (("winner", search), ("stack", model), ("learned", learned)):
