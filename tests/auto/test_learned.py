@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, KFold
+from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 
 from onefit import AutoKernelRegressor, KernelRegressor, KernelSearchCV
 from onefit.auto.learned import learned_grid, learned_search
@@ -132,6 +132,14 @@ def test_with_outliers_the_mean_absolute_error_decides(directions):
         assert "Huber's loss joined" in selection.reasons[0]
         assert errors[1] < errors[0]
     assert (selection.search is found) == (directions == 1)
+
+
+def test_splits_that_cannot_be_averaged_leave_the_best_candidate(data):
+    auto = AutoKernelRegressor(cv=TimeSeriesSplit(3)).fit(*data)
+    assert "the splits do not test every row once" in auto.reasons_[-1]
+    assert auto.search_ is auto.searches_[0]
+    assert auto.best_score_ == max(one.best_score_ for one in auto.searches_)
+    assert "rows" in auto.pipeline_.named_steps
 
 
 @pytest.fixture(scope="module")

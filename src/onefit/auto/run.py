@@ -257,10 +257,11 @@ class Selection:
             self.searches,
             key=lambda one: (isinstance(one.estimator, Pipeline), one.criterion == "cv"),
         )
-        self.search, reason = stack_searches(
+        found, reason = stack_searches(
             order, self.data, "huber" if robust else "squared", self.stack == "nested",
             self.deadline,
         )  # fmt: skip
+        self.search = found or self.search
         self.reasons.append(reason)
 
     def note_columns(self) -> None:

@@ -55,8 +55,8 @@ def stack_searches(
     loss: str,
     nested: bool,
     deadline: Deadline | None,
-) -> tuple[KernelSearchCV, str]:
-    """A search whose winner is the stack, and the reason.
+) -> tuple[KernelSearchCV | None, str]:
+    """A search whose winner is the stack, or None, and the reason.
 
     Parameters
     ----------
@@ -72,13 +72,13 @@ def stack_searches(
     """
     first = searches[0]
     if first.best_estimator_.approximation is not None:
-        return first, "the candidates are not averaged, since features replace the kernel matrix"
+        return None, "the candidates are not averaged, since features replace the kernel matrix"
     if not first.heldout_.folds.is_partition:
-        return first, "the candidates are not averaged: the splits do not test every row once"
+        return None, "the candidates are not averaged: the splits do not test every row once"
     share = NESTED_SHARE if nested else STACK_SHARE
     late = "" if deadline is None else deadline.lacks(share * seconds_of(first))
     if late:
-        return first, f"the candidates are not averaged: {late}"
+        return None, f"the candidates are not averaged: {late}"
     found = stack(
         first, data.X, data.y, further=searches[1:], loss=loss, nested=nested,
         sample_weight=data.sample_weight,
