@@ -198,8 +198,10 @@ class Selection:
             what = "a metric of the rows, or scales of the columns,"
             self.reasons.append(f"{what} are not learned: {why}")
             return
-        self.reasons.append(describe(found, self.search))
-        self._choose(found, found.best_score_ > self.search.best_score_)
+        better = found.best_score_ > self.search.best_score_
+        if better or not self.stack:
+            self.reasons.append(describe(found, self.search))
+        self._choose(found, better)
 
     def _not_learned(self) -> str:
         """Why no metric and no scales are learned; empty if they are."""
