@@ -19,6 +19,7 @@ from onefit.features.hashed import Lengths, StreamedFeatures, hashed_folds
 from onefit.features.held_out import feature_method
 from onefit.features.leave_one import HatBasis
 from onefit.features.moments import Moments, MomentSums, chunk_rows
+from onefit.features.parts import MAX_MOMENT_ELEMENTS
 from onefit.features.scores import Scores, of_models
 from onefit.features.values import Kept, Values
 from onefit.kernels import Kernel, named_kernel, takes_gamma
@@ -39,9 +40,6 @@ Array = NDArray[Any]
 Seeded = dict[Hashable, tuple[int, DrawnRows]]
 
 __all__ = ["Passes", "StreamedModel", "batches", "make_work", "stream_jobs"]
-
-#: numbers in the moments of all kernels of a pass
-MAX_PASS_ELEMENTS = 2**27
 
 
 @dataclass(frozen=True)
@@ -155,7 +153,7 @@ def batches(work: list[StreamedModel], survey: Surveyed) -> Iterator[list[Stream
     held = 0
     for one in work:
         size = survey.rows.size * one.rows.features.size**2
-        if batch and held + size > MAX_PASS_ELEMENTS:
+        if batch and held + size > MAX_MOMENT_ELEMENTS:
             yield batch
             batch, held = [], 0
         batch.append(one)
