@@ -9,9 +9,10 @@ import pytest
 from heldout._twins import FORMS, splits, weights
 from registries import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, sample
 from sklearn.base import clone
+from sklearn.model_selection import KFold
 
 from features._twins import assert_equal_to_refits, feature_problem, honest, rows_and_landmarks
-from onefit import KernelRegressor
+from onefit import KernelClassifier, KernelRegressor, heldout_predict
 from onefit.features import Nystrom
 from onefit.features.held_out import GramFolds, PrimalExact, PrimalLimit
 from onefit.folds import Folds, leave_one_out
@@ -144,6 +145,20 @@ def test_flat_quantiles_are_those_of_the_whole_kernel_matrix(level):
     found = clone(model).set_params(approximation=Nystrom(40)).fit(X, y)
     assert found.intercept_ == pytest.approx(whole.intercept_, abs=1e-10)
     assert (found.error_ < 1e-9) == (whole.error_ < 1e-9) == (level != 0.3)
+
+
+@pytest.mark.parametrize("seed", [2, 8, 23])
+def test_steps_that_end_at_an_end_of_a_flat_interval(seed):
+    """All rows are landmarks, so that the values are those of the whole kernel matrix."""
+    random = np.random.default_rng(seed)
+    X, y = random.normal(size=(40, 2)), random.permutation(np.arange(40) % 3)
+    model = KernelClassifier(SmoothedHinge(1e-3), gamma=0.5, lam=0.2, multi_class="ovo")
+    cv = KFold(4, shuffle=True, random_state=0)
+    whole = heldout_predict(model, X, y, cv=cv, method="exact")
+    features = clone(model).set_params(approximation=Nystrom(40))
+    found = heldout_predict(features, X, y, cv=cv, method="exact")
+    assert found.exact.all()
+    np.testing.assert_allclose(found.values, whole.values, atol=1e-6)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

@@ -132,8 +132,9 @@ def newton(
                 start = near.theta(i, j, rows.fit_intercept)
             try:
                 full = rows.whole(lam, j, start)
+                centred = full.theta
                 if whole:
-                    models.bounds[-1, i, j], why = rows.error(lam, j, full)
+                    centred, models.bounds[-1, i, j], why = rows.certified(lam, j, full)
                     models.unfinished[i] = models.unfinished[i] or why
                 if rows.folds:
                     theta, models.bounds[splits, i, j], steps = rows.splits(lam, j, full, refined)
@@ -141,6 +142,6 @@ def newton(
             except (LinAlgError, FloatingPointError) as error:
                 models.reasons[i] = f"lam={lam:g}: {error}; raise lam"
                 continue
-            start = full.theta
+            start = centred
             models.put(-1, i, j, start, full.steps)
     return models

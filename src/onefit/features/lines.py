@@ -28,7 +28,7 @@ from onefit.proof.flat_interval import FlatInterval, piece_interval
 from onefit.proof.precise import EPSILON
 from onefit.rows.accumulate import Accumulator, Chunk
 
-__all__ = ["FlatIntervals", "recentre", "step_lengths"]
+__all__ = ["FlatIntervals", "from_ends", "recentre", "step_lengths"]
 
 #: step lengths at which slopes are computed
 STEP_LENGTHS = np.array([0.0, 1e-6, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.25, 0.5, 1.0])
@@ -168,3 +168,19 @@ def recentre(columns: PrimalColumns, theta: Array) -> Array:
     shift = _zeros(columns, theta, upward, shifts, _slopes(columns, theta, upward, shifts))
     found: FlatInterval = columns.run(FlatIntervals(columns.form, theta + shift * upward, False))
     return np.asarray(shift + found.middle)
+
+
+def from_ends(columns: PrimalColumns, theta: Array) -> Array:
+    """Shifts from the ends of flat intervals to their middles; zero for columns at no end.
+
+    At an end some rows are on curved pieces by rounding. A small shift to one side takes them off.
+    """
+    form, found = columns.form, np.zeros(theta.shape[1])
+    w, b = theta[: form.features.size], np.abs(theta[-1])
+    reach = columns.scale + b + columns.longest * np.linalg.norm(w, axis=0)
+    for nudge in (-(EPSILON**0.5) * reach, EPSILON**0.5 * reach):
+        at = theta.copy()
+        at[-1] += nudge
+        one: FlatInterval = columns.run(FlatIntervals(form, at, False))
+        found = np.where(one.flat, nudge + one.middle, found)
+    return found

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from onefit._types import Array
-from onefit.features.bound import certify
+from onefit.features.bound import certify_centred
 from onefit.features.hessian import PrimalColumns
 from onefit.features.maps import FeatureMap
 from onefit.features.moments import Moments
@@ -88,14 +88,14 @@ class SplitProblem:
         """The model of all rows, with its sums part by part."""
         return minimise_one(self._columns(lam, target, [self.folds]), start)
 
-    def error(self, lam: float, target: int, full: Minimum) -> tuple[float, str]:
-        """A bound on the errors of the model of all rows, and why it did not converge if so."""
+    def certified(self, lam: float, target: int, full: Minimum) -> tuple[Array, float, str]:
+        """The model of all rows, a bound on its errors, and why it did not converge if so."""
         column, scale = self._columns(lam, target, [self.folds]), float(self.scale[target])
-        found = certify(column, full.theta[:, None], [full.factor])
-        error = float(found.at(column.longest, 0.0)[0])
-        if full.converged or error <= EXACT_TOLERANCE * scale:
-            return error, ""
-        return error, _not_converged(self.loss, lam, full.steps, error, scale)
+        theta, found = certify_centred(column, full.theta[:, None], [full.factor])
+        error, why = float(found.at(column.longest, 0.0)[0]), ""
+        if not full.converged and error > EXACT_TOLERANCE * scale:
+            why = _not_converged(self.loss, lam, full.steps, error, scale)
+        return theta[:, 0], error, why
 
     def splits(
         self, lam: float, target: int, full: Minimum, refined: bool
