@@ -1,5 +1,7 @@
 """Models in cells of a partition: equal to honest refits, cell by cell and fold by fold."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -16,6 +18,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.cells import CellSearchCV, Partition
+from onefit.losses import Quantile
+from onefit.quantiles import pinball_loss
 
 GRID = {"gamma": [0.5, 2.0], "lam": [1e-4, 1e-2]}
 
@@ -164,6 +168,39 @@ def test_scores_are_weighted(data):
     assert ours.score(X, y, weight) == pytest.approx(
         r2_score(y, ours.predict(X), sample_weight=weight)
     )
+
+
+def test_rows_of_weight_zero_change_nothing(data):
+    """They lie together, so that cells of all rows would have none of positive weight."""
+    X, y = data
+    weight = (X[:, 0] > np.median(X[:, 0])).astype(float)
+    kept = np.flatnonzero(weight)
+    cv = [(np.setdiff1d(np.arange(y.size), np.arange(k, y.size, 3)), np.arange(k, y.size, 3))
+          for k in range(3)]  # fmt: skip
+    place = np.full(y.size, -1)
+    place[kept] = np.arange(kept.size)
+    own = [(a[a >= 0], b[b >= 0]) for a, b in ((place[a], place[b]) for a, b in cv)]
+    make = CellSearchCV(KernelRegressor(), GRID, cell_size=60, n_partitions=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        whole = clone(make).set_params(cv=cv).fit(X, y, weight)
+    part = clone(make).set_params(cv=own).fit(X[kept], y[kept])
+    assert whole.best_params_ == part.best_params_
+    np.testing.assert_allclose(
+        whole.heldout_predictions_[kept], part.heldout_predictions_, rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_allclose(whole.predict(X), part.predict(X), rtol=1e-9, atol=1e-12)
+    assert whole.best_score_ == pytest.approx(part.best_score_)
+
+
+def test_several_levels_have_a_column_each(data):
+    X, y = data
+    search = CellSearchCV(
+        KernelRegressor(Quantile([0.2, 0.8], 0.1)), GRID, cell_size=150, n_partitions=1
+    ).fit(X, y)
+    assert search.predict(X[:9]).shape == (9, 2)
+    held = search.heldout_predictions_
+    assert search.best_score_ == pytest.approx(-pinball_loss(y, held, [0.2, 0.8]))
 
 
 def test_several_partitions_predict_better_than_one(data):

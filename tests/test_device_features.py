@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict, linalg
 from onefit.config import config_context
 from onefit.features.approximation import Fourier, Nystrom, get_approximation
-from onefit.features.fit import FEATURE_METHODS
+from onefit.features.held_out import FEATURE_METHODS
 from onefit.folds import Folds
 from onefit.kernels import Gaussian, Laplace, Polynomial
 from onefit.linalg import arrays_of

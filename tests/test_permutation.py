@@ -128,14 +128,14 @@ def test_splits_may_be_iterators():
 
 
 def test_permutations_that_take_more_than_one_block():
-    """20,000 permutations of 300 rows exceed 256 MiB and are halved; 15,000 do not."""
+    """10,000 permutations of 300 rows exceed a chunk and are halved; 9,000 do not."""
     random = np.random.default_rng(0)
     rows, target = random.normal(size=(300, 2)), random.normal(size=300)
     one = KernelSearchCV(KernelRegressor(), {"lam": [0.1]}, cv=3)
-    few, many = (permutation_test(one, rows, target, n_permutations=n) for n in (15000, 20000))
-    assert many.permutation_scores.size == 20000
+    few, many = (permutation_test(one, rows, target, n_permutations=n) for n in (9000, 10000))
+    assert many.permutation_scores.size == 10000
     np.testing.assert_allclose(
-        many.permutation_scores[:15000], few.permutation_scores, rtol=0, atol=1e-9
+        many.permutation_scores[:9000], few.permutation_scores, rtol=0, atol=1e-9
     )
 
 

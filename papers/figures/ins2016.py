@@ -14,12 +14,12 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import MinMaxScaler
 
 from onefit import KernelClassifier, KernelSearchCV
-from onefit.criteria import granularity
 from onefit.heldout import Exact, Influence
 from onefit.losses import SmoothedHinge
 
 LAMS = 2.0 ** np.arange(-10, 4)
-ACCURACIES = (0.2, 0.1, 0.05)
+#: accuracy, folds and order of Table 1
+TABLE_1 = ((0.2, 4, 2), (0.1, 5, 3), (0.05, 6, 4))
 COLUMNS = ("0.2-BIF", "0.1-BIF", "0.05-BIF", "5-CV", "10-CV", "GACV")
 
 
@@ -29,8 +29,8 @@ def approximation(out: Path) -> None:
     X, y = MinMaxScaler((-1.0, 1.0)).fit_transform(X[:200]), y[:200]
     model = KernelClassifier(loss=SmoothedHinge(0.01), gamma=0.5, fit_intercept=False)
     figure, axes = plt.subplots(1, 3, figsize=(9.0, 2.6), sharey=True)
-    for axis, accuracy, colour in zip(axes, ACCURACIES, COLOURS, strict=False):
-        folds, order = granularity(accuracy, 1.0)
+    for axis, row, colour in zip(axes, TABLE_1, COLOURS, strict=False):
+        accuracy, folds, order = row
         cv = StratifiedKFold(folds)
         for method, style in (
             (Exact(), {"color": GREY, "lw": 3, "alpha": 0.5}),

@@ -8,7 +8,8 @@ boundary. So several partitions are drawn at random, and their predictions are a
 the boundary in one of them is in the middle in another.
 
 **Partition.** A part with more than m rows is halved: two of its rows, drawn at random, give a
-direction, and the median of the projections on it is the boundary. Targets are not used, and the
+direction, and the median of the projections on it is the boundary. Rows of weight zero are not
+counted. Targets are not used, and the
 partition is the same in every fold of a cross-validation, as columns standardised on all rows are.
 
 **Cross-validation.** The folds are drawn once, over all rows. In a cell, the held-out prediction of
@@ -24,6 +25,7 @@ evaluated and fitted on all partitions. One candidate for all cells is enough: o
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -240,7 +242,10 @@ class CellSearchCV(MetaEstimatorMixin, BaseEstimator):
         s = None if sample_weight is None else check_weights(sample_weight, X)
         splits = self._splits(X, y, groups)
         random = check_random_state(self.random_state)
-        partitions = [Partition.draw(X, self.cell_size, random) for _ in range(self.n_partitions)]
+        known = X if s is None else X[s > 0.0]
+        partitions = [
+            Partition.draw(known, self.cell_size, random) for _ in range(self.n_partitions)
+        ]
         tested = np.sort(np.concatenate([test for _, test in splits]))
         with Parallel(n_jobs=self.n_jobs) as parallel:
 
@@ -261,7 +266,7 @@ class CellSearchCV(MetaEstimatorMixin, BaseEstimator):
             found = [
                 searched(one, grid, True, f"partition-{i}") for i, one in enumerate(partitions)
             ]
-        held = np.mean([_joined(cells, Y.shape)[0] for cells in found], axis=0)
+        held = np.mean([_joined(cells, y.shape[0])[0] for cells in found], axis=0)
         self.heldout_predictions_ = held[:, 0] if held.shape[1] == 1 else held
         self.cv_results_, self.best_index_ = results, best
         self.best_params_ = results["params"][best]
@@ -320,7 +325,7 @@ class CellSearchCV(MetaEstimatorMixin, BaseEstimator):
         self, cells: list[Any], y: Array, s: Array | None, tested: Indices
     ) -> dict[str, Any]:
         """Score of every candidate for all rows together."""
-        values = _joined(cells, (y.shape[0], cells[0].held[0].shape[1]))
+        values = _joined(cells, y.shape[0])
         scores = np.array([self._score(one, y, s, tested) for one in values])
         if not np.isfinite(scores).any():
             raise ValueError("no candidate has a finite score; raise lam, or scale X and y")
@@ -346,8 +351,8 @@ class CellSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "models_")
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
         total: Any = 0.0
+        q = self.heldout_predictions_.reshape(len(self.heldout_predictions_), -1).shape[1]
         for partition, models in zip(self.partitions_, self.models_, strict=True):
-            q = self.heldout_predictions_.reshape(len(self.heldout_predictions_), -1).shape[1]
             values = np.empty((X.shape[0], q))
             for rows, model in zip(partition.cells(X), models, strict=True):
                 if rows.size:
@@ -406,21 +411,27 @@ def _search(
     rows: Indices, X: Any, Y: Array, s: Array | None, splits: list[Split],
 ) -> _Cell:  # fmt: skip
     """Held-out values of every candidate in one cell, with one BLAS thread."""
-    with threadpool_limits(1):
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the scorer .* does not support sample_weight")
         search = KernelSearchCV(
-            model, grid, cv=splits, scoring="neg_mean_squared_error", aggregate="pooled",
-            refit=refit, journal=journal,
+            model, grid, cv=splits, scoring=_unscored, aggregate="pooled", refit=refit,
+            journal=journal,
         )  # fmt: skip
         search.fit(X, Y[:, 0] if Y.shape[1] == 1 else Y, sample_weight=s)
     count = range(len(search.cv_results_["params"]))
-    held = [search.heldout(i).predictions.reshape(Y.shape) for i in count]
+    held = [search.heldout(i).predictions.reshape(rows.size, -1) for i in count]
     best = search.best_estimator_ if refit else None
     return _Cell(rows, search.cv_results_["params"], held, search.cv_results_["exact"], best)
 
 
-def _joined(cells: list[_Cell], shape: tuple[int, ...]) -> Array:
-    """Held-out values of all rows, (L, n, q)."""
-    values = np.full((len(cells[0].held), *shape), np.nan)
+def _unscored(model: Any, X: Any, y: Any) -> float:
+    """A score of a cell, which nobody reads: candidates are scored on all cells together."""
+    return 0.0
+
+
+def _joined(cells: list[_Cell], n: int) -> Array:
+    """Held-out values of all n rows, (L, n, q)."""
+    values = np.full((len(cells[0].held), n, cells[0].held[0].shape[1]), np.nan)
     for cell in cells:
         values[:, cell.rows] = cell.held
     return values

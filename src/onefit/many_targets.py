@@ -21,7 +21,7 @@ from onefit.folds import Folds
 from onefit.heldout import METHODS
 from onefit.heldout.squared import factored
 from onefit.kernels import Geometry
-from onefit.linalg import is_elsewhere, matmul
+from onefit.linalg import CHUNK_ELEMENTS, is_elsewhere, matmul
 from onefit.problem import Problem
 from onefit.progress import in_parallel
 from onefit.scoring import Metric, Truth
@@ -38,9 +38,7 @@ CALLER = "permutation_test"
 #: advice for what it does not support
 OTHERWISE = "use scikit-learn's permutation_test_score with the search inside"
 
-#: memory of the held-out values of a block of targets and the arrays computed from them
-MAX_BLOCK_BYTES = 2**28
-#: arrays of the size of these values that exist at a time
+#: arrays of the size of the held-out values of a block of targets that exist at a time
 BLOCK_ARRAYS = 6
 
 
@@ -139,8 +137,8 @@ class ScoredCandidates:
 
     def _blocks(self, columns: int) -> int:
         """Number of blocks into which the columns are divided to bound the memory."""
-        size = 8.0 * columns * self.folds.rows.size * BLOCK_ARRAYS
-        return max(1, int(np.ceil(size / MAX_BLOCK_BYTES)))
+        size = columns * self.folds.rows.size * BLOCK_ARRAYS
+        return max(1, -(-size // CHUNK_ELEMENTS))
 
     def _of_block(self, K: Any, job: Job, one: CandidateModel, Y: Array) -> Array:
         """Scores of some permutations, (L, b)."""

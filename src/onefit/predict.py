@@ -16,7 +16,7 @@ from onefit._validation import check_choice
 from onefit.estimators._base import KernelEstimator
 from onefit.estimators.accepted import check_accepted
 from onefit.estimators.device import to_host
-from onefit.features.fit import FEATURE_METHODS
+from onefit.features.held_out import FEATURE_METHODS
 from onefit.folds import Folds
 from onefit.heldout import METHODS, Iterative
 from onefit.heldout.base import HeldOut, HeldOutMethod

@@ -1,8 +1,6 @@
-"""Kernel stability, k-KS, the bounds on the variance, and the guard."""
+"""Kernel stability, k-KS, and the guard."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,11 +9,9 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 
 from onefit import KernelClassifier, KernelRegressor
-from onefit.columns.fit import fit
 from onefit.criteria import (
     CrossValidation,
     KernelStability,
-    cv_variance_bound,
     kernel_stability,
     near_identity,
 )
@@ -23,7 +19,7 @@ from onefit.criteria.stability import smoothed_stability
 from onefit.folds import Folds
 from onefit.heldout import Influence
 from onefit.kernels import Gaussian, Linear, Polynomial
-from onefit.losses import Huber, SmoothedHinge, Squared
+from onefit.losses import Huber, Squared
 from onefit.problem import Problem
 
 random = np.random.default_rng(0)
@@ -130,64 +126,6 @@ def test_rows_of_weight_zero_do_not_enter():
 def test_bad_eta(eta):
     with pytest.raises(ValueError, match=r"eta must be .* not negative, got .* 1/4 to 32"):
         KernelStability(eta)
-
-
-def test_constants_of_the_theorems(make_problem):
-    problem = make_problem(intercept=False)
-    M, lam, m = np.abs(problem.Y).max(), 0.3, 18
-    beta = naive_stability(problem.K.matrix)
-    per_point = beta * M / (lam**2 * m) * (2 * M / lam + 2 * M)  # proof of theorem 1, kappa = 1
-    assert cv_variance_bound(problem, lam, 4) == pytest.approx((2 * per_point) ** 2)
-    problem = make_problem()
-    per_point = 2 * beta * M / (lam**2 * m) * (2 * 2 * M / lam + 2 * M)  # kappa + 1 = 2
-    assert cv_variance_bound(problem, lam, 4) == pytest.approx((2 * per_point) ** 2)
-    problem = make_problem(SmoothedHinge(0.1))
-    beta = naive_stability(problem.K.matrix)
-    per_point = np.sqrt(2) / (2 * lam) * beta**0.25 * (1 + (beta / 4) ** 0.25)
-    assert cv_variance_bound(problem, lam, 4) == pytest.approx((2 * per_point) ** 2)
-    assert cv_variance_bound(problem, lam, 4, 1.0) < cv_variance_bound(problem, lam, 4)
-
-
-def test_total_scaling_is_converted(make_problem):
-    mean = cv_variance_bound(make_problem(scaling="mean"), 0.3, 4)
-    assert cv_variance_bound(make_problem(scaling="total"), 0.3 * 24, 4) == pytest.approx(mean)
-
-
-def test_bound_is_one(make_problem):
-    """It bounds the variance of CV over samples (by far)."""
-    values = [
-        CrossValidation().at(p, 1.0, Folds.draw(4, p.K.matrix))
-        for p in (make_problem(intercept=False, seed=seed) for seed in range(20))
-    ]
-    problem = make_problem(intercept=False)
-    assert np.var(values) < cv_variance_bound(problem, 1.0, 4)
-
-
-def test_bad_input_of_the_bound(make_problem):
-    with pytest.raises(ValueError, match="'squared' and 'smoothed_hinge' only"):
-        cv_variance_bound(make_problem(Huber(1.0)), 0.1, 4)
-    with pytest.raises(ValueError, match="at least 2"):
-        cv_variance_bound(make_problem(), 0.1, 1)
-
-
-def test_bordered_inverse_exceeds_what_theorem_2_claims():
-    """The docstring says that the step fails; here is where."""
-    K, m, lam = np.ones((10, 10)), 10, 0.5
-    B = np.block([[K + m * lam * np.eye(m), np.ones((m, 1))], [np.ones((1, m)), np.zeros((1, 1))]])
-    assert np.linalg.norm(np.linalg.inv(B), 2) > 1 / (m * lam)
-
-
-def test_lemma_behind_theorem_3(make_problem):
-    """K^i instead of K: the printed lam fails, 1 / (2 lam) holds."""
-    problem, lam = make_problem(SmoothedHinge(1e-3), intercept=False), 1e-3
-    full = fit(problem, lam).u
-    for i in (0, 5, 11):
-        removed = problem.K.matrix.copy()
-        removed[i] = removed[:, i] = 0.0
-        norm = np.linalg.norm(problem.K.matrix - removed, 2)
-        moved = np.abs(fit(replace(problem, K=removed), lam).u - full).max()
-        bound = np.sqrt(2) * norm**0.25 * (1 + (norm / 4) ** 0.25)
-        assert lam * bound < moved <= bound / (2 * lam)
 
 
 def test_near_identity():

@@ -69,11 +69,3 @@ def test_every_numbered_equation_is_covered(paper, last):
 
 def test_the_misprints_are_listed():
     assert len(MISPRINT.findall(TEXT.partition("## Misprints")[2])) >= 13
-
-
-def test_the_granularity_of_the_last_misprint():
-    """(5) allows t = 4, r = 1 at accuracy 0.2, one less in all than (6)."""
-    from onefit.criteria import granularity
-
-    assert granularity(0.2, lam=1.0) == (4, 2)
-    assert 1.0 / (1.0 * (1 + 1) * (4 - 1)) <= 0.2 - 0.01 / 2

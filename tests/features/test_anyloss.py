@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 from heldout._twins import FORMS, splits, weights
 from registries import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, sample
+from sklearn.base import clone
+from sklearn.model_selection import KFold
 
 from features._twins import assert_equal_to_refits, feature_problem, honest, rows_and_landmarks
+from onefit import KernelClassifier, KernelRegressor, heldout_predict
+from onefit.features import Nystrom
 from onefit.features.held_out import GramFolds, PrimalExact, PrimalLimit
 from onefit.folds import Folds, leave_one_out
 from onefit.gram import DenseGram
@@ -109,8 +113,12 @@ def balanced(s):
     return replace(problem, Y=Y, s=s), Folds.from_pairs(N, pairs)
 
 
-def test_a_flat_intercept_is_in_the_middle():
-    problem, folds = balanced(np.ones(N))
+PAIRS = np.repeat(np.random.default_rng(0).uniform(0.1, 1.0, N // 2), 2)
+
+
+@pytest.mark.parametrize("s", [np.ones(N), np.full(N, 0.3), PAIRS], ids=["1", "0.3", "pairs"])
+def test_a_flat_intercept_is_in_the_middle(s):
+    problem, folds = balanced(s)
     path = PrimalExact().prepare(problem, folds).predict(np.array([1e6, 10.0]))
     assert path.exact.all()
     assert_equal_to_refits(path, problem, folds, tolerance=1e-6)
@@ -118,13 +126,39 @@ def test_a_flat_intercept_is_in_the_middle():
     assert limit.exact.all()
 
 
-def test_a_flat_intercept_by_chance_has_no_bound():
-    """Whether sums of other weights cancel is a matter of rounding."""
-    problem, folds = balanced(np.repeat(np.random.default_rng(0).uniform(0.1, 1.0, N // 2), 2))
+def test_slopes_that_cancel_up_to_rounding_have_no_bound():
+    """The value is that of the middle, as of refits."""
+    problem, folds = balanced(1.0 + 1e-15 * (np.arange(N) % 2))
+    values, _ = honest(problem, folds, np.array([1e6]))
     for method in (PrimalLimit(), PrimalExact()):
         path = method.prepare(problem, folds).predict(np.array([1e6]))
         assert not path.exact.any()
-        assert np.isfinite(path.values).all()
+        np.testing.assert_allclose(path.values, values, atol=1e-6)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.25, 0.3])
+def test_flat_quantiles_are_those_of_the_whole_kernel_matrix(level):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(40, 2)), random.normal(size=40)
+    model = KernelRegressor(Quantile(level, 1e-4), gamma=0.5, lam=10.0)
+    whole = clone(model).fit(X, y)
+    found = clone(model).set_params(approximation=Nystrom(40)).fit(X, y)
+    assert found.intercept_ == pytest.approx(whole.intercept_, abs=1e-10)
+    assert (found.error_ < 1e-9) == (whole.error_ < 1e-9) == (level != 0.3)
+
+
+@pytest.mark.parametrize("seed", [2, 8, 23])
+def test_steps_that_end_at_an_end_of_a_flat_interval(seed):
+    """All rows are landmarks, so that the values are those of the whole kernel matrix."""
+    random = np.random.default_rng(seed)
+    X, y = random.normal(size=(40, 2)), random.permutation(np.arange(40) % 3)
+    model = KernelClassifier(SmoothedHinge(1e-3), gamma=0.5, lam=0.2, multi_class="ovo")
+    cv = KFold(4, shuffle=True, random_state=0)
+    whole = heldout_predict(model, X, y, cv=cv, method="exact")
+    features = clone(model).set_params(approximation=Nystrom(40))
+    found = heldout_predict(features, X, y, cv=cv, method="exact")
+    assert found.exact.all()
+    np.testing.assert_allclose(found.values, whole.values, atol=1e-6)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

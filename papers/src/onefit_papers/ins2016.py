@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.criteria import Criterion, CrossValidation, Gacv, granularity
+from onefit.criteria import Criterion, CrossValidation, Gacv
 from onefit.folds import Folds
 from onefit.heldout import Exact, Influence
 from onefit.kernels import Kernel, Normalized, Polynomial
@@ -37,6 +37,7 @@ from onefit.losses import SmoothedHinge
 from onefit_papers import ins2016_svm as svm
 from onefit_papers.agreement import Compared
 from onefit_papers.data import Loader, scale
+from onefit_papers.ins2016_bounds import granularity
 from onefit_papers.ins2016_verdicts import kinds, verdicts
 from onefit_papers.journal import Row, Unit
 from onefit_papers.render import beside, other_readings, table, times_beside

@@ -10,9 +10,9 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from onefit.criteria import granularity
 from onefit.losses import SmoothedHinge
 from onefit_papers.claims import MUCH, Verdict, judge, resting_on
+from onefit_papers.ins2016_bounds import granularity
 from onefit_papers.render import number
 from onefit_papers.results import MAIN, Published, Results, middle
 from onefit_papers.significance import LEVEL, holm, paired_t

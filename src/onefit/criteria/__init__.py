@@ -36,10 +36,8 @@ from __future__ import annotations
 from onefit.criteria.base import Criterion
 from onefit.criteria.bayes import BayesLoo
 from onefit.criteria.crossval import CrossValidation
-from onefit.criteria.discrepancy import bifcv_discrepancy, bifcv_lipschitz_bound
 from onefit.criteria.gacv import Gacv
 from onefit.criteria.gcv import Gcv
-from onefit.criteria.granularity import Granularity, granularity, granularity_for
 from onefit.criteria.hat import CvHat
 from onefit.criteria.identity import near_identity
 from onefit.criteria.influence import InfluenceLoo
@@ -49,7 +47,6 @@ from onefit.criteria.span import Span
 from onefit.criteria.spectrum import HatSpectrum
 from onefit.criteria.stability import KernelStability, kernel_stability
 from onefit.criteria.support import SvCount
-from onefit.criteria.variance import cv_variance_bound
 
 __all__ = [
     "CRITERIA",
@@ -59,7 +56,6 @@ __all__ = [
     "CvHat",
     "Gacv",
     "Gcv",
-    "Granularity",
     "HatSpectrum",
     "InfluenceLoo",
     "KernelStability",
@@ -67,11 +63,6 @@ __all__ = [
     "RadiusMargin",
     "Span",
     "SvCount",
-    "bifcv_discrepancy",
-    "bifcv_lipschitz_bound",
-    "cv_variance_bound",
-    "granularity",
-    "granularity_for",
     "kernel_stability",
     "near_identity",
 ]

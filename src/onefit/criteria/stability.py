@@ -6,7 +6,7 @@ characteristic polynomial t^(n-2) (t^2 - K_ii t - sum_{j != i} K_ij^2) gives (Th
     ||K - K^i||_2 = (K_ii + sqrt(K_ii^2 + 4 sum_{j != i} K_ij^2)) / 2,
 
 so that all n norms cost n^2. Their maximum bounds the variance of cross-validation (Theorems 1 to
-3, onefit.criteria.variance), and the criterion restrains it (section 5):
+3), and the criterion restrains it (section 5):
 
     k-KS = CV + (eta / n) max_i ||K - K^i||_2,      eta = 1 in the paper, 1/4 to 32 being good.
 

@@ -26,8 +26,8 @@ from onefit.estimators.device import check_place, model_to_device, to_host
 from onefit.estimators.unused import warn_of_unused
 from onefit.features.approximation import Approximation, get_approximation
 from onefit.features.feature_gram import FeatureGram
-from onefit.features.fit import fit_features
 from onefit.features.fold_models import FeatureFit
+from onefit.features.in_memory import fit_features
 from onefit.features.maps import FeatureMap, NystromMap
 from onefit.heldout.iterative import fit_on_device
 from onefit.heldout.squared import DEVICE_BLOCK_MATRICES

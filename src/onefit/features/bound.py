@@ -22,13 +22,13 @@ import numpy as np
 
 from onefit._types import Array
 from onefit.features.hessian import HessianFactor, PrimalColumns
-from onefit.features.lines import FlatIntervals
+from onefit.features.lines import FlatIntervals, from_ends
 from onefit.features.passes import Check, Checked, Form
-from onefit.proof.certificate import Bound, root_of
+from onefit.proof.certificate import EXACT_TOLERANCE, Bound, root_of
 from onefit.proof.flat_interval import FlatInterval
 from onefit.proof.precise import EPSILON, summation
 
-__all__ = ["Certificate", "certify"]
+__all__ = ["Certificate", "certify", "certify_centred"]
 
 #: trial shifts of the intercept, in units of the targets' scale
 TRIAL_SHIFTS_IN_SCALES = 10.0 ** np.arange(-13.0, 1.0)
@@ -82,6 +82,27 @@ def certify(columns: PrimalColumns, theta: Array, factors: list[HessianFactor]) 
     around = rho + kappa * function
     around += np.where(width < 2.0 * around, width, 0.0)
     return Certificate(function, beta + around, drift, 0.0, gradient)
+
+
+def certify_centred(
+    columns: PrimalColumns, theta: Array, factors: list[HessianFactor]
+) -> tuple[Array, Certificate]:
+    """The same, with columns moved from the end of a flat interval to its middle.
+
+    Only columns whose intercept alone is in doubt may be at such an end.
+    """
+    found, wanted = certify(columns, theta, factors), EXACT_TOLERANCE * columns.scale
+    bound, known = found.at(columns.longest, 0.0), columns.longest * found.function <= wanted
+    lost = np.flatnonzero(~np.isfinite(bound) | (known & (bound > wanted)))
+    if not (lost.size and columns.form.intercept):
+        return theta, found
+    shifts = np.zeros(theta.shape[1])
+    shifts[lost] = from_ends(columns.take(lost), theta[:, lost])
+    if not shifts.any():
+        return theta, found
+    theta = theta.copy()
+    theta[-1] += shifts
+    return theta, certify(columns, theta, factors)
 
 
 def _functions(form: Form, factor: HessianFactor, gradient: Array) -> Array:

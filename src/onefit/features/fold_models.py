@@ -7,6 +7,7 @@ passes for each lambda, all splits side by side (onefit.features.side_by_side).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -40,20 +41,16 @@ class FeatureFit:
 
 @dataclass(frozen=True)
 class FoldModels:
-    """u = phi'w + b of k splits and of all rows, at L lambdas for q targets.
+    """u = phi'w + b of k splits and, last, of all rows, at L lambdas for q targets.
 
     Attributes
     ----------
-    W : (k, m, L, q) array
-    b : (k, L, q) array
-    bounds : (k, L, q) array
-        On the errors of held-out values.
-    steps : (k, L) array of int
-    whole : (m, L, q) and (L, q) arrays
-        Weights and intercepts of all rows.
-    errors : (L, q) array
-        Bounds on the errors of the model of all rows at these rows; infinite if not computed.
-    whole_steps : (L,) array of int
+    W : (k + 1, m, L, q) array
+    b : (k + 1, L, q) array
+    bounds : (k + 1, L, q) array
+        On the errors of held-out values, and of the model of all rows at these; infinite if not
+        computed.
+    steps : (k + 1, L) array of int
     unfinished : list of str
         For each lambda why the model of all rows failed; empty if it did not.
     reasons : list of str
@@ -64,9 +61,6 @@ class FoldModels:
     b: Array = field(repr=False)
     bounds: Array = field(repr=False)
     steps: Array = field(repr=False)
-    whole: tuple[Array, Array] = field(repr=False)
-    errors: Array = field(repr=False)
-    whole_steps: Array
     unfinished: list[str]
     reasons: list[str]
 
@@ -74,14 +68,13 @@ class FoldModels:
     def empty(cls, rows: SplitProblem, L: int) -> FoldModels:
         """No models yet."""
         k, q, m = rows.weights.size, rows.scale.size, rows.features.size
+        steps = np.zeros((k, L), dtype=np.intp)
+        steps[-1] = 1
         return cls(
             W=np.zeros((k, m, L, q)),
             b=np.zeros((k, L, q)),
             bounds=np.full((k, L, q), np.inf),
-            steps=np.zeros((k, L), dtype=np.intp),
-            whole=(np.zeros((m, L, q)), np.zeros((L, q))),
-            errors=np.full((L, q), np.inf),
-            whole_steps=np.ones(L, dtype=np.intp),
+            steps=steps,
             unfinished=[""] * L,
             reasons=[""] * L,
         )
@@ -90,20 +83,27 @@ class FoldModels:
         """The model of all rows at the i-th lambda."""
         if why := self.reasons[i] or self.unfinished[i]:
             raise FitError(why)
-        (W, b), error = self.whole, float(self.errors[i].max())
-        steps = int(self.whole_steps[i])
-        return FeatureFit(np.asfortranarray(W[:, i]), b[i].copy(), steps, error)
+        error, steps = float(self.bounds[-1, i].max()), int(self.steps[-1, i])
+        return FeatureFit(np.asfortranarray(self.W[-1, :, i]), self.b[-1, i].copy(), steps, error)
+
+    def put(self, splits: Any, i: int, j: int, theta: Array, steps: Any) -> None:
+        """Set the models of some splits at a lambda for a target, (splits, size)."""
+        m = self.W.shape[1]
+        self.W[splits, :, i, j] = theta[..., :m]
+        self.b[splits, i, j] = theta[..., m] if theta.shape[-1] > m else 0.0
+        self.steps[splits, i] = np.maximum(self.steps[splits, i], steps)
+
+    def theta(self, i: int, j: int, intercept: bool) -> Array:
+        """The model of all rows at a lambda for a target."""
+        return np.append(self.W[-1, :, i, j], self.b[-1, i, j][None] if intercept else [])
 
 
 def squared(rows: SplitProblem, moments: Moments, lams: Array, whole: bool = True) -> FoldModels:
     """Least squares, from the moments of one pass; also of all rows if ``whole``."""
     models = FoldModels.empty(rows, lams.size)
-    for c in [*([None] if whole else []), *range(rows.weights.size)]:
-        found, errors = rows.squared(moments, lams, c)
-        if c is None:
-            models.whole[0][:], models.whole[1][:], models.errors[:] = found.W, found.b, errors
-        else:
-            models.W[c], models.b[c], models.bounds[c] = found.W, found.b, errors
+    for split in range(rows.folds + whole):
+        found, models.bounds[split] = rows.squared(moments, lams, split)
+        models.W[split], models.b[split] = found.W, found.b
         for i, why in enumerate(found.reasons):
             models.reasons[i] = models.reasons[i] or why
     return models
@@ -121,7 +121,7 @@ def newton(
     Splits take one step, or steps until they are exact if ``refined``. ``whole``: bound the error
     of the model of all rows. ``near``: models at the same lambdas, to start from.
     """
-    models, m = FoldModels.empty(rows, lams.size), rows.features.size
+    models, splits = FoldModels.empty(rows, lams.size), slice(rows.folds)
     for j in range(rows.scale.size):
         start = None
         for i in np.argsort(-lams, kind="stable").tolist():
@@ -129,28 +129,19 @@ def newton(
             if models.reasons[i]:
                 continue
             if near is not None and not near.reasons[i]:
-                start = _theta(near, i, j, rows.fit_intercept)
+                start = near.theta(i, j, rows.fit_intercept)
             try:
                 full = rows.whole(lam, j, start)
+                centred = full.theta
                 if whole:
-                    models.errors[i, j], why = rows.error(lam, j, full)
+                    centred, models.bounds[-1, i, j], why = rows.certified(lam, j, full)
                     models.unfinished[i] = models.unfinished[i] or why
-                if rows.weights.size:
-                    theta, models.bounds[:, i, j], steps = rows.splits(lam, j, full, refined)
-                    models.W[:, :, i, j] = theta[:m].T
-                    models.b[:, i, j] = theta[-1] if rows.fit_intercept else 0.0
-                    models.steps[:, i] = np.maximum(models.steps[:, i], steps)
+                if rows.folds:
+                    theta, models.bounds[splits, i, j], steps = rows.splits(lam, j, full, refined)
+                    models.put(splits, i, j, theta.T, steps)
             except (LinAlgError, FloatingPointError) as error:
                 models.reasons[i] = f"lam={lam:g}: {error}; raise lam"
                 continue
-            start = full.theta
-            models.whole[0][:, i, j] = start[:m]
-            models.whole[1][i, j] = start[-1] if rows.fit_intercept else 0.0
-            models.whole_steps[i] = max(models.whole_steps[i], full.steps)
+            start = centred
+            models.put(-1, i, j, start, full.steps)
     return models
-
-
-def _theta(models: FoldModels, i: int, j: int, intercept: bool) -> Array:
-    """The model of all rows at a lambda, for one target."""
-    (W, b) = models.whole
-    return np.append(W[:, i, j], b[i, j]) if intercept else W[:, i, j].copy()

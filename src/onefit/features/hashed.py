@@ -71,20 +71,18 @@ def hashed_folds(
 ) -> SplitProblem:
     """The models without each fold, and that of all rows; ``longest`` is the |phi| of each fold."""
     weights = survey.weights
-    train = ~np.eye(weights.size, dtype=bool)
+    train = np.column_stack([~np.eye(weights.size, dtype=bool), np.ones_like(weights, dtype=bool)])
     return SplitProblem(
         features=rows.features,
         loss=spec.loss,
         fit_intercept=spec.fit_intercept,
         scaling=spec.scaling,
         scale=survey.scale,
-        weight=float(weights.sum()),
         # a sum: a difference would lose the digits of small weights
         weights=weights @ train,
         train=train,
         lost=rows.lost,
-        longest=longest,
-        farthest=float(longest.max()),
+        longest=np.append(longest, longest.max()),
         run=run,
     )
 

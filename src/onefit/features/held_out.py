@@ -39,11 +39,13 @@ from onefit.linalg.rates import Cost, Rates
 from onefit.problem import Problem
 
 __all__ = [
+    "FEATURE_METHODS",
     "FeatureMethod",
     "GramFolds",
     "PrimalExact",
     "PrimalLimit",
     "feature_bytes",
+    "feature_method",
     "refit_cost",
 ]
 
@@ -121,6 +123,26 @@ class PrimalExact(FeatureMethod):
         return _newton_by_passes(work, rates, EXACT_PASSES)
 
 
+FEATURE_METHODS: dict[str, type[FeatureMethod]] = {
+    method.name: method for method in (GramFolds, PrimalLimit, PrimalExact)
+}
+
+
+def feature_method(name: str, quadratic: bool) -> str:
+    """The method that a name means: sums of products serve the squared loss under every name."""
+    known = ("auto", "gram", "limit", "exact")
+    if name not in known:
+        raise ValueError(
+            f"method {name!r} works on the whole kernel matrix; with an approximation use "
+            "'auto', 'exact' or 'limit'"
+        )
+    if quadratic:
+        return "gram"
+    if name == "gram":
+        raise ValueError("method 'gram' works for the squared loss only; use 'exact' or 'limit'")
+    return "exact" if name == "auto" else name
+
+
 @dataclass
 class PreparedFeatures(Prepared):
     """Splits as sums of parts."""
@@ -163,7 +185,7 @@ class PreparedFeatures(Prepared):
                 if why and not path.reasons[i]:
                     path.fail(i, why)
             known = np.flatnonzero(path.done)
-            path.steps[np.ix_(known, np.array(splits))] = models.steps[:, known].T
+            path.steps[np.ix_(known, np.array(splits))] = models.steps[:-1, known].T
             for c, split in enumerate(splits):
                 values = self.problem.K.values(self.folds.test[split], models.W[c]) + models.b[c]
                 for i in known.tolist():
@@ -183,7 +205,7 @@ class PreparedFeatures(Prepared):
         for splits, models in self._models(np.array([lam])):
             if models.reasons[0]:
                 raise FitError(models.reasons[0])
-            W[:, splits], b[splits] = np.moveaxis(models.W[:, :, 0], 0, 1), models.b[:, 0]
+            W[:, splits], b[splits] = np.moveaxis(models.W[:-1, :, 0], 0, 1), models.b[:-1, 0]
         return W, b
 
     @cached_property
@@ -210,7 +232,7 @@ class PreparedFeatures(Prepared):
         outside = np.setdiff1d(self.folds.rows, kept)
         if outside.size:
             sums = moments(self.problem, RowParts.whole(self.problem.n))
-            full, errors = all_rows(self.problem).squared(sums, path.lams)
+            full, errors = all_rows(self.problem).squared(sums, path.lams, 0)
             predicted = self.problem.K.values(outside, full.W) + full.b
             values[:, outside] = np.moveaxis(predicted, 0, 1)
             bounds[:, outside] = errors[:, None]

@@ -1,4 +1,4 @@
-"""The split problem (onefit.features.split_problem) of rows in memory."""
+"""The split problem (onefit.features.split_problem) of rows in memory, and the model of them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from onefit._types import Array
+from onefit import linalg
 from onefit.features.feature_gram import FeatureGram, run
+from onefit.features.fold_models import FeatureFit, newton, squared
 from onefit.features.moments import Moments, MomentSums
 from onefit.features.parts import RowParts
 from onefit.features.split_problem import SplitProblem
@@ -16,7 +17,7 @@ from onefit.losses.base import Loss, loss_of, resolved
 from onefit.problem import Problem
 from onefit.rows.accumulate import Accumulator
 
-__all__ = ["all_rows", "moments", "split_problem"]
+__all__ = ["all_rows", "fit_features", "moments", "split_problem"]
 
 
 def moments(problem: Problem, part: RowParts) -> Moments:
@@ -35,7 +36,10 @@ def all_rows(problem: Problem) -> SplitProblem:
 def split_problem(problem: Problem, folds: Folds, part: RowParts) -> SplitProblem:
     """The splits of a group, and all rows."""
     rows: FeatureGram = problem.K
-    test, train = ([own[k] for k in part.splits] for own in (folds.test, folds.train))
+    train = [folds.train[k] for k in part.splits]
+    removed = [*(folds.removed[k] for k in part.splits), np.empty(0, dtype=np.intp)]
+    predicted = [*(rows.lengths[folds.test[k]] for k in part.splits), rows.lengths]
+    weights = [*(float(problem.s[own].sum(dtype=np.float64)) for own in train), problem.weight]
 
     def one_pass(accumulator: Accumulator[Any, Any]) -> Any:
         return run(accumulator, rows.chunks(problem.Y, problem.s, part.label))
@@ -56,16 +60,21 @@ def split_problem(problem: Problem, folds: Folds, part: RowParts) -> SplitProble
         fit_intercept=problem.fit_intercept,
         scaling=problem.scaling,
         scale=problem.scale,
-        weight=problem.weight,
-        weights=np.array([float(problem.s[own].sum(dtype=np.float64)) for own in train]),
+        weights=np.array(weights),
         train=part.train,
-        lost=lambda split: rows.lost(folds.removed[part.splits[split]]),
-        longest=np.array([_longest(rows.lengths[own]) for own in test]),
-        farthest=_longest(rows.lengths),
+        lost=lambda split: rows.lost(removed[split]),
+        longest=np.array([lengths.max(initial=0.0) for lengths in predicted]),
         run=one_pass,
         own_loss=own_loss,
     )
 
 
-def _longest(lengths: Array) -> float:
-    return float(lengths.max(initial=0.0))
+@linalg.overflowing
+def fit_features(problem: Problem, lam: float) -> tuple[FeatureFit, Problem]:
+    """The minimiser, and the problem with the loss that it was found for."""
+    lams = np.array([lam])
+    if problem.quadratic:
+        sums = moments(problem, RowParts.whole(problem.n))
+        return squared(all_rows(problem), sums, lams).fit(0), problem
+    problem = problem.resolved
+    return newton(all_rows(problem), lams, refined=False).fit(0), problem

@@ -59,8 +59,8 @@ class RowParts:
 
     @property
     def train(self) -> Array:
-        """The parts that each split is trained on, (parts, splits)."""
-        mask = np.ones((self.parts, len(self.splits)), dtype=bool)
+        """The parts that each split and, last, all rows are trained on, (parts, splits + 1)."""
+        mask = np.ones((self.parts, len(self.splits) + 1), dtype=bool)
         for column, removed in enumerate(self.removed):
             mask[removed, column] = False
         return mask

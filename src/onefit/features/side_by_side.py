@@ -19,7 +19,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices
-from onefit.features.bound import Certificate, certify
+from onefit.features.bound import Certificate, certify, certify_centred
 from onefit.features.hessian import HessianFactor, PrimalColumns, total
 from onefit.features.lines import recentre, step_lengths
 from onefit.features.newton import (
@@ -49,7 +49,7 @@ def solve_splits(
     found, factors = limits(columns, full, own)
     if refined:
         return refine(columns, found, factors)
-    bound = certify(columns, found, factors)
+    found, bound = certify_centred(columns, found, factors)
     return found, bound, np.ones(columns.ridge.size, dtype=np.intp)
 
 
@@ -100,8 +100,7 @@ def refine(
     for c in np.flatnonzero(state.best > wanted)[:, None]:
         column = columns.take(c)
         end = minimise_one(column, state.kept[:, c[0]])
-        at = end.theta[:, None]
-        state.put(c, at, certify(column, at, [end.factor]), end.steps)
+        state.put(c, *certify_centred(column, end.theta[:, None], [end.factor]), end.steps)
     return state.kept, state.found, state.steps
 
 

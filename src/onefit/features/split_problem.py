@@ -1,5 +1,7 @@
 """Models of some splits and of all rows in feature space, in memory or streamed.
 
+All rows are the last split, which tests none and is trained on every part.
+
 The rows are divided into parts: the folds of streamed rows (onefit.features.hashed), or the parts
 from which the splits of rows in memory are put together (onefit.features.parts). For the squared
 loss the moments of every part, from one pass, are enough. For another loss the model of all rows
@@ -9,13 +11,13 @@ which every split takes its steps (onefit.features.side_by_side).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from onefit._types import Array
-from onefit.features.bound import certify
+from onefit.features.bound import certify_centred
 from onefit.features.hessian import PrimalColumns
 from onefit.features.maps import FeatureMap
 from onefit.features.moments import Moments
@@ -31,7 +33,7 @@ __all__ = ["SplitProblem"]
 
 @dataclass(frozen=True)
 class SplitProblem:
-    """The problem of the models of some splits.
+    """The problem of the models of k splits and, as the last one, of all rows.
 
     Attributes
     ----------
@@ -43,22 +45,18 @@ class SplitProblem:
     scaling : {"mean", "total"}
     scale : (q,) array
         The unit of errors of every target.
-    weight : float
-        sum s of all rows.
-    weights : (k,) array
+    weights : (k + 1,) array
         Of the rows that each split is trained on.
-    train : (parts, k) bool array
+    train : (parts, k + 1) bool array
         The parts that each split is trained on.
     lost : callable
         From a split to the functions that it may not use, (m, d).
-    longest : (k,) array
-        The largest |phi| of the rows that each split tests.
-    farthest : float
-        The largest |phi| of all rows.
+    longest : (k + 1,) array
+        The largest |phi| of the rows that each split predicts.
     run : callable
         Makes a pass over all rows.
     own_loss : callable or None
-        From a target to the losses of the splits, if they differ, or None.
+        From a target to the losses of the k splits, if they differ, or None.
     """
 
     features: FeatureMap
@@ -66,44 +64,38 @@ class SplitProblem:
     fit_intercept: bool
     scaling: str
     scale: Array
-    weight: float
     weights: Array
     train: Array = field(repr=False)
     lost: Callable[[int], Array] = field(repr=False)
     longest: Array
-    farthest: float
     run: Run = field(repr=False)
     own_loss: Callable[[int], Loss | None] = field(repr=False, default=lambda target: None)
 
-    def squared(
-        self, moments: Moments, lams: Array, split: int | None = None
-    ) -> tuple[RidgeModels, Array]:
-        """Least squares of a split or of all rows at every lambda, and bounds on its predictions.
+    @property
+    def folds(self) -> int:
+        """Number of splits without that of all rows."""
+        return self.weights.size - 1
 
-        The bounds (L, q) are for the test rows of the split, or for all rows.
-        """
-        removed, lost = np.empty(0, dtype=np.intp), self._no_functions
-        longest = self.farthest
-        if split is not None:
-            removed, lost = np.flatnonzero(~self.train[:, split]), self.lost(split)
-            longest = float(self.longest[split])
-        ridge = Ridge(moments, removed.tolist(), self.fit_intercept, self.scaling, lost)
+    def squared(self, moments: Moments, lams: Array, split: int) -> tuple[RidgeModels, Array]:
+        """Least squares of a split at every lambda, and bounds (L, q) on what it predicts."""
+        removed = np.flatnonzero(~self.train[:, split]).tolist()
+        ridge = Ridge(moments, removed, self.fit_intercept, self.scaling, self.lost(split))
         found = ridge.models(lams)
         drift = self.features.drift(np.asfortranarray(found.W.reshape(found.W.shape[0], -1)))
-        return found, found.errors(longest, drift)
+        return found, found.errors(float(self.longest[split]), drift)
 
     def whole(self, lam: float, target: int, start: Array | None = None) -> Minimum:
         """The model of all rows, with its sums part by part."""
-        return minimise_one(self._all_rows(lam, target), start)
+        return minimise_one(self._columns(lam, target, [self.folds]), start)
 
-    def error(self, lam: float, target: int, full: Minimum) -> tuple[float, str]:
-        """A bound on the errors of the model of all rows, and why it did not converge if so."""
-        column, scale = self._all_rows(lam, target), float(self.scale[target])
-        found = certify(column, full.theta[:, None], [full.factor])
-        error = float(found.at(self.farthest, 0.0)[0])
-        if full.converged or error <= EXACT_TOLERANCE * scale:
-            return error, ""
-        return error, _not_converged(self.loss, lam, full.steps, error, scale)
+    def certified(self, lam: float, target: int, full: Minimum) -> tuple[Array, float, str]:
+        """The model of all rows, a bound on its errors, and why it did not converge if so."""
+        column, scale = self._columns(lam, target, [self.folds]), float(self.scale[target])
+        theta, found = certify_centred(column, full.theta[:, None], [full.factor])
+        error, why = float(found.at(column.longest, 0.0)[0]), ""
+        if not full.converged and error > EXACT_TOLERANCE * scale:
+            why = _not_converged(self.loss, lam, full.steps, error, scale)
+        return theta[:, 0], error, why
 
     def splits(
         self, lam: float, target: int, full: Minimum, refined: bool
@@ -112,42 +104,24 @@ class SplitProblem:
 
         Splits take one step, or steps until they are exact if ``refined``.
         """
-        lost = [self.lost(split) for split in range(self.weights.size)]
-        columns = self._columns(lam, target, self.train, self.weights, lost, self.longest)
-        own = self.own_loss(target)
+        columns, own = self._columns(lam, target, range(self.folds)), self.own_loss(target)
         if own is not None:
             columns = columns.eased(own)
         theta, bound, steps = solve_splits(columns, full, refined, own is not None)
-        return theta, bound.at(self.longest, 0.0), steps
+        return theta, bound.at(columns.longest, 0.0), steps
 
-    def _all_rows(self, lam: float, target: int) -> PrimalColumns:
-        """The column of all rows."""
-        every, nothing = np.ones((self.train.shape[0], 1), dtype=bool), self._no_functions
-        weight, farthest = np.array([self.weight]), np.array([self.farthest])
-        return self._columns(lam, target, every, weight, [nothing], farthest)
-
-    def _columns(
-        self,
-        lam: float,
-        target: int,
-        train: Array,
-        weights: Array,
-        lost: list[Array],
-        longest: Array,
-    ) -> PrimalColumns:
-        loss = loss_of(self.loss, [target])
+    def _columns(self, lam: float, target: int, splits: Sequence[int]) -> PrimalColumns:
+        """Some of the splits, side by side."""
+        loss, some = loss_of(self.loss, [target]), list(splits)
+        weights, border = self.weights[some], ((0, int(self.fit_intercept)), (0, 0))
         return PrimalColumns(
-            form=Form(self.features, loss, target, self.fit_intercept, train),
+            form=Form(self.features, loss, target, self.fit_intercept, self.train[:, some]),
             ridge=lam * weights if self.scaling == "mean" else np.full(weights.shape, lam),
-            lost=[np.pad(one, ((0, int(self.fit_intercept)), (0, 0))) for one in lost],
-            longest=longest,
+            lost=[np.pad(self.lost(split), border) for split in some],
+            longest=self.longest[some],
             scale=float(self.scale[target]),
             run=self.run,
         )
-
-    @property
-    def _no_functions(self) -> Array:
-        return np.empty((self.features.size, 0))
 
 
 def _not_converged(loss: object, lam: float, steps: int, error: float, scale: float) -> str:

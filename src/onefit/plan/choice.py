@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from onefit._validation import check_choice
-from onefit.features.fit import FEATURE_METHODS, feature_method
-from onefit.features.held_out import refit_cost
+from onefit.features.held_out import FEATURE_METHODS, feature_method, refit_cost
 from onefit.heldout import METHODS
 from onefit.heldout.train_test import TrainTest
 from onefit.heldout.workload import Estimate, Workload

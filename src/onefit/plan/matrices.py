@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from onefit.features.fit import FEATURE_METHODS
-from onefit.features.held_out import feature_bytes
+from onefit.features.held_out import FEATURE_METHODS, feature_bytes
 from onefit.heldout import METHODS
 from onefit.heldout.cost import active_share
 from onefit.heldout.train_test import TrainTest

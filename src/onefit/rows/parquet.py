@@ -33,8 +33,6 @@ __all__ = ["ParquetPiece", "open_dataset", "parquet_source"]
 
 #: bytes read at a time; a row group's columns are read side by side
 READ_BUFFER_BYTES = 1 << 20
-#: footers read side by side, for files on a network
-FOOTER_THREADS = 16
 
 
 @dataclass(frozen=True)
@@ -326,7 +324,7 @@ def _files(dataset: Any) -> list[tuple[Any, tuple[Any, Any]]]:
             raise DataError(f"{fragment.path} cannot be read as Parquet: {reason}") from error
 
     found = sorted(dataset.get_fragments(), key=lambda one: str(one.path))
-    with ThreadPoolExecutor(FOOTER_THREADS) as pool:
+    with ThreadPoolExecutor() as pool:  # the files may be on a network
         return list(pool.map(read, found))
 
 

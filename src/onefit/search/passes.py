@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from onefit.callbacks import callbacks_of
 from onefit.criteria.streamed import CriterionSums
-from onefit.features.fit import feature_method
 from onefit.features.fold_models import FoldModels, newton, squared
 from onefit.features.hashed import Lengths, StreamedFeatures, hashed_folds
+from onefit.features.held_out import feature_method
 from onefit.features.leave_one import HatBasis
 from onefit.features.moments import Moments, MomentSums, chunk_rows
+from onefit.features.parts import MAX_MOMENT_ELEMENTS
 from onefit.features.scores import Scores, of_models
 from onefit.features.values import Kept, Values
 from onefit.kernels import Kernel, named_kernel, takes_gamma
@@ -39,9 +40,6 @@ Array = NDArray[Any]
 Seeded = dict[Hashable, tuple[int, DrawnRows]]
 
 __all__ = ["Passes", "StreamedModel", "batches", "make_work", "stream_jobs"]
-
-#: numbers in the moments of all kernels of a pass
-MAX_PASS_ELEMENTS = 2**27
 
 
 @dataclass(frozen=True)
@@ -155,7 +153,7 @@ def batches(work: list[StreamedModel], survey: Surveyed) -> Iterator[list[Stream
     held = 0
     for one in work:
         size = survey.rows.size * one.rows.features.size**2
-        if batch and held + size > MAX_PASS_ELEMENTS:
+        if batch and held + size > MAX_MOMENT_ELEMENTS:
             yield batch
             batch, held = [], 0
         batch.append(one)
@@ -268,7 +266,7 @@ class Passes:
 
     def values(self, one: StreamedModel, found: FoldModels, i: int) -> Kept:
         """The held-out values of a model at its i-th lambda, row by row."""
-        accumulator = Values(one.rows.features, found.W[:, :, i], found.b[:, i])
+        accumulator = Values(one.rows.features, found.W[:-1, :, i], found.b[:-1, i])
         kept: Kept = self.run(accumulator, one.rows.features.size)
         return kept
 
@@ -289,8 +287,8 @@ class Passes:
         scores = [
             Scores(
                 own[0][0].rows.features,
-                np.concatenate([models.W for _, models, _, _ in own], axis=2),
-                np.concatenate([models.b for _, models, _, _ in own], axis=1),
+                np.concatenate([models.W[:-1] for _, models, _, _ in own], axis=2),
+                np.concatenate([models.b[:-1] for _, models, _, _ in own], axis=1),
                 np.concatenate([bound for _, _, bound, _ in own], axis=1),
                 own[0][3],
                 own[0][0].by_class,

@@ -109,7 +109,7 @@ class StreamedRows(SearchRows):
         work = list(make_work(stream_jobs(group, survey, drawn), survey, drawn, search.method))
         _check_criterion(passes.criterion, work[0])
         found = [one for batch in batches(work, survey) for one in passes.models(batch, survey)]
-        reach = [_reach(one.bounds, survey) for one in found]
+        reach = [_reach(one.bounds[:-1], survey) for one in found]
         metrics = [metrics_of(self.table, unit.model) for unit in work]
         chosen = [tuple(m for m, _ in one.values()) for one in metrics]
         sums = passes.scores(work, found, reach, chosen)
@@ -233,7 +233,7 @@ def _outcome(
 ) -> Outcome:
     """Scores and bounds of a model, lambda by lambda."""
     criterion, remarks = (None, [""] * len(found.reasons)) if judged is None else judged
-    bounds = np.moveaxis(found.bounds, 0, 1)  # (L, k, q)
+    bounds = np.moveaxis(found.bounds[:-1], 0, 1)  # (L, k, q)
     L, k, _ = bounds.shape
     by_split, totals, ends = scores
     return Outcome(
@@ -246,7 +246,7 @@ def _outcome(
         exact=np.asarray((bounds <= EXACT_TOLERANCE * one.surveyed(survey).scale).all(axis=2)),
         error=np.asarray(bounds.max(axis=2)),
         moved=np.zeros((L, k), dtype=np.intp),
-        steps=found.steps.T,
+        steps=found.steps[:-1].T,
         order=None,
         reasons=[a or b for a, b in zip(found.reasons, remarks, strict=True)],
         criterion=criterion,

@@ -27,8 +27,8 @@ from onefit._types import Array, Indices
 from onefit.columns.fit import fit
 from onefit.estimators import KernelRegressor
 from onefit.features.feature_gram import FeatureGram
-from onefit.features.fit import fit_features
 from onefit.features.held_out import GramFolds, PrimalExact
+from onefit.features.in_memory import fit_features
 from onefit.folds import Folds
 from onefit.heldout import Block, Eigen, Exact
 from onefit.kernels import Geometry

@@ -40,6 +40,17 @@ nothing better is known than truth and series each being near the full fit:
 For 2 lam delta t >= kappa, which is q <= 1/3, the first is within the second term of what is
 printed. Like all bounds made before the fit they are wide. ``method="limit"`` bounds the error of
 each fold's own values, rows that move included; ``method="exact"`` needs no bound.
+
+**Folds and order for an accuracy.** Equation 6 makes the right-hand side of the printed bound at
+most ``accuracy``, with equal factors for folds and order:
+
+    t - 1 = r + 1 = ceil(sqrt(kappa / (lam (accuracy - delta/2)))).
+
+(Equation 5 asks for the smallest t + r, which unequal factors sometimes reduce by one; Table 1
+follows equation 6, and so does :func:`granularity`.) For error rates, and for small lam for any
+loss, this is a rule of thumb. The smallest lam of a search decides for all: the paper takes the
+folds of lam = 1 for lams down to 1/8, and for the small lams of practice equation 6 soon asks for
+more folds than there are rows.
 """
 
 from __future__ import annotations
@@ -51,7 +62,7 @@ import numpy as np
 
 from onefit._validation import check_positive
 
-__all__ = ["bifcv_discrepancy", "bifcv_lipschitz_bound"]
+__all__ = ["bifcv_discrepancy", "bifcv_lipschitz_bound", "granularity"]
 
 
 def bifcv_discrepancy(
@@ -118,6 +129,45 @@ def bifcv_lipschitz_bound(
     return rounded + kappa / (lam * t) * (1.0 + begun if rows_move else q**r * rest)
 
 
+def granularity(
+    accuracy: float, lam: float, delta: float = 0.01, kappa: float = 1.0
+) -> tuple[int, int]:
+    """Folds t and order r for the wanted accuracy of approximate cross-validation.
+
+    Parameters
+    ----------
+    accuracy : float
+        Greater than delta / 2.
+    lam : float
+    delta : float, default=0.01
+        Half width of the rounded corner of the hinge.
+    kappa : float, default=1.0
+        Bound on K(x, x).
+
+    Returns
+    -------
+    folds, order : int
+        At least 3 and 1.
+
+    Examples
+    --------
+    The paper's Table 1:
+
+    >>> [granularity(accuracy, lam=1.0) for accuracy in (0.2, 0.1, 0.05, 0.01)]
+    [(4, 2), (5, 3), (6, 4), (16, 14)]
+    """
+    accuracy = check_positive("accuracy", accuracy, "try 0.1")
+    lam, delta, kappa = _sizes(lam, delta, kappa)
+    if accuracy <= delta / 2:
+        raise ValueError(
+            f"accuracy={accuracy:g} is not above delta/2={delta / 2:g}, which rounding the hinge "
+            f"costs already; use a larger accuracy, or delta below {2 * accuracy:g}"
+        )
+    root = math.sqrt(kappa / (lam * (accuracy - delta / 2)))
+    steps = max(2, math.ceil(root * (1.0 - 1e-12)))  # a whole root stays whole
+    return steps + 1, steps - 1
+
+
 def _checked(
     folds: Any, order: Any, lam: Any, delta: Any, kappa: Any
 ) -> tuple[int, int, float, float, float]:
@@ -125,10 +175,10 @@ def _checked(
         whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
         if not whole or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(folds), int(order), *check_sizes(lam, delta, kappa)
+    return int(folds), int(order), *_sizes(lam, delta, kappa)
 
 
-def check_sizes(lam: Any, delta: Any, kappa: Any) -> tuple[float, float, float]:
+def _sizes(lam: Any, delta: Any, kappa: Any) -> tuple[float, float, float]:
     """The numbers as floats; an error explains each that is not positive."""
     return (
         check_positive("lam", lam, "it is the weight of the penalty"),

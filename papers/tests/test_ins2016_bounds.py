@@ -1,4 +1,4 @@
-"""Theorem 2 of the 2016 paper: as printed, where it fails, and what refits never break."""
+"""Theorem 2 of the 2016 paper: as printed, where it fails, what refits never break; Table 1."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
-from onefit.criteria import bifcv_discrepancy, bifcv_lipschitz_bound
 from onefit.folds import Folds
 from onefit.heldout import Influence, Refit
 from onefit.losses import SmoothedHinge
 from onefit.problem import Problem
+from onefit_papers.ins2016_bounds import bifcv_discrepancy, bifcv_lipschitz_bound, granularity
 
 N = 40
 DRAWN = np.random.default_rng(0)
@@ -170,3 +170,45 @@ def test_printed_is_broken_below_by_the_hinge(gamma, lam):
 def test_bad_input(bound, bad, words):
     with pytest.raises(ValueError, match=words):
         bound(**{"folds": 5, "order": 3, "lam": 1.0} | bad)
+
+
+TABLE_1 = {0.2: (4, 2), 0.1: (5, 3), 0.05: (6, 4), 0.01: (16, 14)}
+
+
+@pytest.mark.parametrize("accuracy", TABLE_1)
+def test_table_1(accuracy):
+    assert granularity(accuracy, lam=1.0) == TABLE_1[accuracy]
+
+
+@pytest.mark.parametrize("accuracy", [0.02, 0.1, 0.4, 3.0])
+@pytest.mark.parametrize("lam", [0.01, 0.3, 2.0])
+@pytest.mark.parametrize("kappa", [0.5, 1.0, 4.0])
+def test_smallest_that_meets_the_bound(accuracy, lam, kappa):
+    folds, order = granularity(accuracy, lam, delta=0.01, kappa=kappa)
+    assert folds - 1 == order + 1
+    assert kappa / (lam * (order + 1) * (folds - 1)) <= (accuracy - 0.005) * (1 + 1e-9)
+    smaller = order
+    assert smaller < 2 or kappa / (lam * smaller**2) > accuracy - 0.005
+
+
+def test_whole_roots_stay_whole():
+    # 1 / (lam (accuracy - delta/2)) = 400, but 400.0000000000003 in floating point
+    assert granularity(0.055, lam=0.5, delta=0.1) == (21, 19)
+
+
+@pytest.mark.parametrize(("accuracy", "delta"), [(0.005, 0.01), (0.004, 0.01), (0.1, 0.5)])
+def test_accuracy_that_rounding_has_spent(accuracy, delta):
+    with pytest.raises(ValueError, match=rf"larger accuracy, or delta below {2 * accuracy:g}"):
+        granularity(accuracy, 1.0, delta)
+
+
+@pytest.mark.parametrize("bad", [{"lam": 0.0}, {"accuracy": -1}, {"kappa": "1"}, {"delta": 0}])
+def test_bad_numbers(bad):
+    with pytest.raises(ValueError, match=f"{next(iter(bad))} must be a positive"):
+        granularity(**{"accuracy": 0.1, "lam": 1.0} | bad)
+
+
+def test_the_granularity_of_the_last_misprint():
+    """(5) allows t = 4, r = 1 at accuracy 0.2, one less in all than (6)."""
+    assert granularity(0.2, lam=1.0) == (4, 2)
+    assert 1.0 / (1.0 * (1 + 1) * (4 - 1)) <= 0.2 - 0.01 / 2
