@@ -39,7 +39,9 @@ def describe(value: Any, above: tuple[int, ...] = ()) -> str:
     if _keeps_its_fit(value):
         return f"{type(value).__name__}({joblib.hash(value)})"
     if isinstance(value, BaseEstimator):
-        return f"{type(value).__name__}({inside(value.get_params(deep=False))})"
+        requests = vars(value).get("_metadata_request")  # of metadata routing; clones keep them
+        words = [value.get_params(deep=False), *([repr(requests)] if requests else [])]
+        return f"{type(value).__name__}({', '.join(map(inside, words))})"
     if is_dataclass(value) and not isinstance(value, type):
         parts = {one.name: getattr(value, one.name) for one in fields(value)}
         return f"{type(value).__name__}({inside(parts)})"

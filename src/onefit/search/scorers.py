@@ -313,16 +313,20 @@ def name_the_positive(model: Any, scorers: Iterable[Any]) -> str:
     asking = [one for one in scorers if hasattr(one, "_score_func")]
     scorer: Any = next((one for one in asking if _asks_for_label(one)), None)
     metric = scorer._score_func.__name__ if scorer else "f1_score"
-    classes = model.classes_.tolist()
-    options = [metric, f"pos_label={classes[-1]!r}"]
+    classes, given = model.classes_.tolist(), scorer._kwargs if scorer else {}
+    averaged = given.get("average", "binary") != "binary"  # which asks all the same
+    options = [metric, f"pos_label={None if averaged else classes[-1]!r}"]
+    options += [f"{name}={value!r}" for name, value in given.items()]
     if scorer is not None and scorer._response_method != "predict":
         options.append(f"response_method={scorer._response_method!r}")
     if scorer is not None and scorer._sign < 0:
         options.append("greater_is_better=False")
+    remedy = f"use scoring=make_scorer({', '.join(options)}) with sklearn.metrics.make_scorer"
+    if not averaged:
+        remedy += ", or call the positive class 1 and the other 0 in the data"
     return (
         f"scoring by {metric} asks which class is the positive one, and takes 1 for it, but the "
-        f"classes are {classes!r}: name it, as in scoring=make_scorer({', '.join(options)}) with "
-        "sklearn.metrics.make_scorer, or call the positive class 1 and the other 0 in the data"
+        f"classes are {classes!r}: {remedy}"
     )
 
 
