@@ -16,7 +16,6 @@ from onefit._validation import check_choice, suggest, takes_weight
 from onefit.estimators.accepted import check_accepted
 from onefit.scoring.aggregate import AGGREGATES
 from onefit.scoring.careful import is_one_standard_error, one_standard_error
-from onefit.search.all_rows import all_rows_of
 from onefit.search.criterion import get_criterion
 from onefit.search.preprocess import is_wrapped
 from onefit.search.race import racing
@@ -33,7 +32,7 @@ def check_settings(search: Any) -> None:
     _ = search._descent  # checks its own settings
     if not is_wrapped(search.estimator):
         check_accepted(search.estimator, "KernelSearchCV")
-        if all_rows_of(search.method):
+        if search.method == "all_rows":
             raise ValueError(
                 "method='all_rows' is for a Pipeline, whose steps it fits to all rows; "
                 f"{type(search.estimator).__name__} has no steps, leave it out"

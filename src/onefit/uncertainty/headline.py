@@ -27,9 +27,9 @@ from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.scoring.row_losses import RowLosses, jackknife_error, optimism_of_splits
 from onefit.search.outcome import Outcome
-from onefit.search.scorers import FitInputs, Scoring, name_of
+from onefit.search.scorers import FitInputs, Scoring
 from onefit.uncertainty.baseline import Baseline, baselines_of
-from onefit.uncertainty.score_interval import COVERAGE_LEVEL, range_of, score_interval
+from onefit.uncertainty.score_interval import COVERAGE_LEVEL, name_of, range_of, score_interval
 
 __all__ = ["Headline", "blocks_of", "judge", "row_losses", "warn_of_drift"]
 
@@ -253,7 +253,7 @@ def _headline(judged: _Judged, splits: Array, best: int, rivals: RowLosses | Non
     one_mean = losses is not None and losses.metric.members is None
     units = 1 + int(blocks_of(held.folds, judged.given.groups).max())
     interval = score_interval(
-        range_of(judged.scorer, judged.model, classifier),
+        range_of(judged.scorer, judged.model),
         score,
         left,
         optimism=optimism,
