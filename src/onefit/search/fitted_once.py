@@ -28,6 +28,7 @@ from onefit._describe import digest
 from onefit._types import Array
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.heldout import HeldOut
+from onefit.search.grid import grid_of
 from onefit.search.in_memory import HeldRows, RowsInMemory
 from onefit.search.inputs import check_settings
 from onefit.search.outcome import values_of
@@ -160,13 +161,14 @@ class _TransformedRows(RowsInMemory):
     def __init__(self, whole: RowsOnAllRows, setting: Setting) -> None:
         search, given = copy(whole.search), whole.given
         search.estimator, search.method = clone(setting.models[0].estimator), "auto"
+        search.param_grid, search.n_iter = grid_of(search.estimator, setting.own), None
         search.cv = whole.setup.folds
         if search.journal is not None:
             search.journal = Path(search.journal) / digest(setting.words.encode())
         check_settings(search)
         self.X, weight = preprocess_all(setting.estimator, given.X, whole.fit_params), given.weight
         self.y, self.params = given.y, {} if weight is None else {"sample_weight": weight}
-        setup = set_up(search, self.X, self.y, weight, {}, settings=setting.own)
+        setup = set_up(search, self.X, self.y, weight, {})
         HeldRows.__init__(self, search, setup, given)
 
 

@@ -22,7 +22,7 @@ from sklearn.base import clone, is_classifier
 from onefit._indexing import draw_rows, select_params, split_rows
 from onefit._types import Array
 from onefit.folds import Folds
-from onefit.search.grid import CandidateModel, PlannedSearch
+from onefit.search.grid import CandidateModel, PlannedSearch, grid_of
 from onefit.search.outcome import LEFT_OUT, Outcome
 
 __all__ = ["left_out", "racing", "without_scores"]
@@ -69,7 +69,7 @@ def left_out(
     size = max(int(SHARE * n), min(FEW_ROWS, int(SHARE_OF_FEW * n)))
     rows = draw_rows(y if is_classifier(search.estimator) else None, n, size)
     lap = clone(search).set_params(
-        param_grid=[{name: [value] for name, value in one.items()} for one in planned.candidates],
+        param_grid=grid_of(search.estimator, planned.candidates),
         n_iter=None,
         method="auto",
         cv=folds.among(rows),

@@ -166,18 +166,15 @@ def set_up(
     split_params: Mapping[str, Any],
     device: Device | None = None,
     devices: tuple[str, ...] = (),
-    settings: list[dict[str, Any]] | None = None,
 ) -> Setup:
     """Check the data and the grid, draw the splits, group the candidates and choose methods.
 
     The data are NumPy's; with a device the rows go there once, in the order of work. Of several
-    ``devices``, of which ``device`` is the first, each worker moves them to its own. ``settings``
-    are drawn from the grid of the search already.
+    ``devices``, of which ``device`` is the first, each worker moves them to its own.
     """
-    if settings is None:
-        grid = listed(search.param_grid)
-        settings = candidates(search.estimator, grid, search.n_iter, search.random_state)
-    found, intervals = expand(_settled(settings, search, X))
+    grid = listed(search.param_grid)
+    drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
+    found, intervals = expand(_settled(drawn, search, X))
     chosen = None if racing(search.method) else make_method(search.method)
     ranges = {i: own for i, own in intervals.items() if own.keys() & {"gamma", "kernel"}}
     _check_ranges(search, ranges)
