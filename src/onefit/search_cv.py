@@ -26,7 +26,6 @@ from onefit.search.evaluation import NotKept, SearchRows
 from onefit.search.fitted_once import RowsOnAllRows
 from onefit.search.in_memory import RowsInMemory
 from onefit.search.inputs import check_settings, choosing_metric, is_multimetric
-from onefit.search.objective import ByGradient
 from onefit.search.per_target import PerTarget, fit_per_target
 from onefit.search.pipeline_rows import PipelineRows, as_kernel_search
 from onefit.search.preprocess import is_wrapped
@@ -164,6 +163,8 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     headline_: Any = NotKept()
     #: held-out values of every candidate, of rows in memory
     _heldouts: list[HeldOut]
+    #: whether descents follow the search of the candidates
+    _descends = False
     #: a limit of time, set for the length of a fit
     _deadline: Deadline | None = None
 
@@ -240,11 +241,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             self._not_kept = rows.not_kept
         context.call_on_fit_task_end(estimator=self, **data)
         return self
-
-    @property
-    def _descent(self) -> ByGradient | None:
-        """Options of the gradient descent; None for a search of candidates alone."""
-        return None
 
     def _rows(self, X: Any, y: Any, params: dict[str, Any]) -> SearchRows:
         """Rows, which know how candidates are evaluated where they are."""

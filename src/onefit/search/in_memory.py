@@ -183,7 +183,7 @@ class RowsInMemory(HeldRows):
         outcomes.sort(key=lambda one: min(one.indices))
         setup, outcomes = setup.evaluated(outcomes)
         if setup.ranges:
-            setup, outcomes, descents = descend(setup, task, run, outcomes, search._descent)
+            setup, outcomes, descents = descend(search, setup, task, run, outcomes)
             self.attributes["descents_"] = descents
         self.setup, self.outcomes = setup, outcomes
 

@@ -29,7 +29,11 @@ __all__ = [
 
 def check_settings(search: Any) -> None:
     """Refuse parameters that are unknown or do not go together."""
-    _ = search._descent  # checks its own settings
+    for name in ("starts", "steps") if search._descends else ():
+        value, free = getattr(search, name), name == "starts"
+        whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) > 0
+        if not (whole or (free and value is None)):
+            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
     if not is_wrapped(search.estimator):
         check_accepted(search.estimator, "KernelSearchCV")
         if search.method == "all_rows":

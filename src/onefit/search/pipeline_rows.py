@@ -133,7 +133,7 @@ def _check_options(search: Any) -> None:
     refused = {
         f"method={search.method!r}": search.method not in ("auto", "refit", "exact", "all_rows"),
         f"criterion={search.criterion!r}": search.criterion != "cv",
-        type(search).__name__: search._descent is not None,
+        type(search).__name__: search._descends,
         f"device={device!r}": device is not None and not (moved and isinstance(device, str)),
     }
     why = (

@@ -29,8 +29,8 @@ __all__ = ["left_out", "racing", "without_scores"]
 
 #: rows below which all candidates are evaluated on all rows (benchmarks/race.py, as for the rest)
 MIN_ROWS = 1000
-#: share of the rows in the sample; the larger one for samples of less than FEW_ROWS rows
-SHARE, FEW_ROWS, SHARE_OF_FEW = 0.25, 1000, 0.5
+#: share of the rows in the sample, which has MIN_ROWS, or half of all, where that is more
+SAMPLE_SHARE = 0.25
 #: how far below the best a candidate may be, in standard errors of a good candidate's score
 MAX_LAG_IN_STANDARD_ERRORS = 2.5
 #: the share of the candidates that count as good
@@ -66,7 +66,7 @@ def left_out(
     n = folds.n
     if n < MIN_ROWS:
         return {}
-    size = max(int(SHARE * n), min(FEW_ROWS, int(SHARE_OF_FEW * n)))
+    size = max(int(SAMPLE_SHARE * n), min(MIN_ROWS, n // 2))
     rows = draw_rows(y if is_classifier(search.estimator) else None, n, size)
     lap = clone(search).set_params(
         param_grid=grid_of(search.estimator, planned.candidates),
