@@ -341,7 +341,7 @@ def name_the_positive(model: Any, scorers: Iterable[Any]) -> str:
     scorer: Any = next((one for one in asking if _asks_for_label(one)), None)
     metric = scorer._score_func.__name__ if scorer else "f1_score"
     classes, given = model.classes_.tolist(), scorer._kwargs if scorer else {}
-    averaged = given.get("average", "binary") != "binary"  # which asks all the same
+    averaged = given.get("average", "binary") != "binary"  # and scikit-learn asks for it
     options = [metric, f"pos_label={None if averaged else classes[-1]!r}"]
     options += [f"{name}={value!r}" for name, value in given.items()]
     if scorer is not None and scorer._response_method != "predict":
