@@ -267,11 +267,11 @@ def test_the_range_of_a_score():
     }
     machine = KernelRegressor()
     for name, ends in ranges.items():
-        assert range_of(get_scorer(name), machine, classifier=True) == ends
+        assert range_of(get_scorer(name), machine) == ends
     adjusted = make_scorer(balanced_accuracy_score, adjusted=True)
-    assert range_of(adjusted, machine, classifier=True) == (-1.0, 1.0)
+    assert range_of(adjusted, machine) == (-1.0, 1.0)
     own = make_scorer(lambda a, b: 0.0)
-    assert range_of(own, machine, classifier=True) == (-np.inf, np.inf)
+    assert range_of(own, machine) == (-np.inf, np.inf)
     assert searched(machine=KernelClassifier(), labels=y > 150).headline_.interval[1] < 1.0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import os
 import re
 import sysconfig
@@ -19,15 +20,19 @@ from sklearn.base import BaseEstimator
 
 __all__ = ["describe", "digest"]
 
-#: folders of the standard library and of installed packages
-LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
+#: folders of the standard library, of installed packages, and of this one
+LIBRARIES = (
+    *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
+    os.path.dirname(__file__),
+)
 
 
 def describe(value: Any, above: tuple[int, ...] = ()) -> str:
     """A value in words that are the same in another process: no addresses, arrays by digest.
 
-    Functions are described by their code too, and other objects by their state, so that different
-    values have different words; ``above`` are the ids of the values that hold this one.
+    Functions and the methods of classes that are not of a library are described by their code too,
+    and other objects by their state, so that different values have different words; ``above`` are
+    the ids of the values that hold this one.
     """
     if id(value) in above:
         return "..."
@@ -39,10 +44,14 @@ def describe(value: Any, above: tuple[int, ...] = ()) -> str:
     if _keeps_its_fit(value):
         return f"{type(value).__name__}({joblib.hash(value)})"
     if isinstance(value, BaseEstimator):
-        return f"{type(value).__name__}({inside(value.get_params(deep=False))})"
+        requests = vars(value).get("_metadata_request")  # of metadata routing; clones keep them
+        words = [value.get_params(deep=False), *([repr(requests)] if requests else [])]
+        return (
+            f"{type(value).__name__}{_code(type(value), inside)}({', '.join(map(inside, words))})"
+        )
     if is_dataclass(value) and not isinstance(value, type):
         parts = {one.name: getattr(value, one.name) for one in fields(value)}
-        return f"{type(value).__name__}({inside(parts)})"
+        return f"{type(value).__name__}{_code(type(value), inside)}({inside(parts)})"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key}={inside(one)}' for key, one in value.items())}}}"
     if isinstance(value, (list, tuple)):
@@ -64,6 +73,22 @@ def _keeps_its_fit(value: Any) -> bool:
     """Whether a clone is fitted as the estimator is, like one in a FrozenEstimator."""
     clones = getattr(type(value), "__sklearn_clone__", BaseEstimator.__sklearn_clone__)
     return clones is not BaseEstimator.__sklearn_clone__
+
+
+def _code(kind: type, inside: Callable[[Any], str]) -> str:
+    """A digest of the methods of a class that no library has defined; empty if there are none."""
+    written = {}
+    for one in reversed(kind.__mro__):
+        for name, value in vars(one).items():
+            value = getattr(value, "__func__", getattr(value, "fget", value))
+            function = inspect.unwrap(value)
+            if not hasattr(function, "__code__"):
+                continue
+            file = function.__code__.co_filename
+            of_dataclass = file == "<string>" and name.startswith("__")
+            if not (of_dataclass or file.startswith(LIBRARIES)):
+                written[name] = function
+    return f" ({digest(inside(written).encode())})" if written else ""
 
 
 def _describe_function(value: Any, inside: Callable[[Any], str]) -> str:
@@ -122,6 +147,7 @@ def _describe_object(value: Any, inside: Callable[[Any], str]) -> str:
     text = re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
     if isinstance(value, os.PathLike):  # whose state is a cache
         return text
+    text += _code(type(value), inside)
     try:
         state = value.__getstate__()
     except (TypeError, NotImplementedError):  # no state to describe

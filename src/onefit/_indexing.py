@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags, indexable
 
 from onefit._types import Array
 
-__all__ = ["draw_rows", "n_rows", "select_params", "select_rows", "split_rows"]
+__all__ = [
+    "draw_rows", "last_step", "n_rows", "select_params", "select_rows", "split_rows", "transformed",
+]  # fmt: skip
 
 #: minimal number of rows of each class in a sample, or all of a smaller class
 MIN_CLASS_ROWS = 20
@@ -60,6 +63,24 @@ def select_params(X: Any, params: dict[str, Any], rows: Array) -> dict[str, Any]
     return {
         name: select_rows(value, rows) if by_row(value) else value for name, value in params.items()
     }
+
+
+def transformed(pipeline: Any, X: Any) -> Any:
+    """Rows after all steps of a fitted pipeline but the last.
+
+    Not ``pipeline[:-1].transform(X)``, which scikit-learn refuses for a step without fitted
+    attributes.
+    """
+    for _, step in pipeline.steps[:-1]:
+        X = X if step is None or step == "passthrough" else step.transform(X)
+    return X
+
+
+def last_step(model: Any, X: Any) -> tuple[Any, Any]:
+    """The estimator at the end of a fitted pipeline or of nested ones, and the rows it is given."""
+    while isinstance(model, Pipeline):
+        X, model = transformed(model, X), model.steps[-1][1]
+    return model, X
 
 
 def draw_rows(labels: Any, n: int, size: int, seed: int = 0) -> Array:

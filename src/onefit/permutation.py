@@ -192,7 +192,7 @@ def _check_search(search: Any, X: Any) -> None:
         f"estimator={type(search.estimator).__name__}": is_wrapped(search.estimator),
         "rows that are streamed": is_streamed(X),
         f"criterion={search.criterion!r}": search.criterion != "cv",
-        f"{type(search).__name__}": search._descent is not None,
+        f"{type(search).__name__}": search._descends,
         "a refit that is a function": callable(search.refit),
     }
     for what, given in refused.items():

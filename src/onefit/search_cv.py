@@ -21,17 +21,15 @@ from onefit.heldout import HeldOut, HeldOutMethod
 from onefit.linalg import is_elsewhere
 from onefit.plan import Deadline, Explanation
 from onefit.rows.open_rows import is_streamed
-from onefit.search.all_rows import AllRows, all_rows_of
 from onefit.search.criterion import CriterionLike
 from onefit.search.evaluation import NotKept, SearchRows
 from onefit.search.fitted_once import RowsOnAllRows
 from onefit.search.in_memory import RowsInMemory
 from onefit.search.inputs import check_settings, choosing_metric, is_multimetric
-from onefit.search.objective import ByGradient
 from onefit.search.per_target import PerTarget, fit_per_target
 from onefit.search.pipeline_rows import PipelineRows, as_kernel_search
 from onefit.search.preprocess import is_wrapped
-from onefit.search.results import find_winner, tabulate, warn_of_failures
+from onefit.search.results import find_winner, split_scores, tabulate, warn_of_failures
 from onefit.search.streamed import StreamedRows
 from onefit.uncertainty.headline import blocks_of, judge, row_losses, warn_of_drift
 
@@ -96,8 +94,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         "exact", "limit", "influence" and "refit" are the methods of :mod:`onefit.heldout`, whose
         objects have options: ``Influence(order=3)``. For a Pipeline, "all_rows" fits the steps
         once, to all rows and without the target, which is faster; ``optimism_`` measures the
-        effect on the score of the winner. ``AllRows("exact")`` of :mod:`onefit.search.all_rows`
-        also names the method for the transformed rows.
+        effect on the score of the winner: see :mod:`onefit.search.fitted_once`.
     n_iter : int, default=None
         Number of settings of ``param_grid`` to draw at random; None tries all. An interval for
         lam is not drawn: it is searched for each setting of the others.
@@ -166,6 +163,8 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     headline_: Any = NotKept()
     #: held-out values of every candidate, of rows in memory
     _heldouts: list[HeldOut]
+    #: whether descents follow the search of the candidates
+    _descends = False
     #: a limit of time, set for the length of a fit
     _deadline: Deadline | None = None
 
@@ -177,7 +176,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         cv: Any = 5,
         scoring: Any = None,
         criterion: str | CriterionLike = "cv",
-        method: str | HeldOutMethod | AllRows = "auto",
+        method: str | HeldOutMethod = "auto",
         n_iter: int | None = None,
         random_state: Any = None,
         refit: bool | str | Callable[..., int] = True,
@@ -243,42 +242,37 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         context.call_on_fit_task_end(estimator=self, **data)
         return self
 
-    @property
-    def _descent(self) -> ByGradient | None:
-        """Options of the gradient descent; None for a search of candidates alone."""
-        return None
-
     def _rows(self, X: Any, y: Any, params: dict[str, Any]) -> SearchRows:
         """Rows, which know how candidates are evaluated where they are."""
         check_settings(self)
         kind: Callable[..., SearchRows] = StreamedRows if is_streamed(X) else RowsInMemory
         if is_wrapped(self.estimator):
-            kind = RowsOnAllRows if all_rows_of(self.method) else PipelineRows
+            kind = RowsOnAllRows if self.method == "all_rows" else PipelineRows
         return kind(self, X, y, params)
 
     def _conclude(self, rows: SearchRows, metric: Any) -> dict[str, Any]:
         """Table and winner, as fitted attributes."""
         setup, outcomes = rows.setup, rows.outcomes
-        multimetric = is_multimetric(rows.scorers, rows.names)
-        results = tabulate(setup.candidates, outcomes, rows.names, rows.sizes, self.aggregate)
-        warn_of_failures(results)
+        multimetric, k = is_multimetric(rows.scorers, rows.names), int(rows.sizes.size)
+        table = tabulate(setup.candidates, outcomes, rows.names, k, self.aggregate)
+        warn_of_failures(table, rows.names, self.aggregate)
         rivals = row_losses(rows.scoring, outcomes, metric)
         if self.aggregate == "pooled" and rivals is not None:
             blocks = blocks_of(rows.attributes["folds_"], rows.attributes["groups_"])
-            results.table[f"se_test_{metric}"] = rivals.errors(blocks)
+            table[f"se_test_{metric}"] = rivals.errors(blocks)
         fitted: dict[str, Any] = rows.attributes | {
-            "cv_results_": results.table,
-            "n_splits_": rows.sizes.size,
+            "cv_results_": table,
+            "n_splits_": k,
             "multimetric_": multimetric,
             "scorer_": rows.scorers.public,
             "plan_": setup.choices,
         }
         if not self.refit and multimetric:
             return fitted
-        best = find_winner(self, results, metric)
+        best = find_winner(self, table, metric, k)
         fitted |= {"best_index_": best, "best_params_": setup.candidates[best]}
         if metric is not None:
-            fitted["best_score_"] = results.totals[metric][best]
+            fitted["best_score_"] = table[f"{self.aggregate}_test_{metric}"][best]
         if rows.not_kept:
             return fitted
         held = fitted["heldout_"] = rows.held_out(best)
@@ -286,7 +280,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             # not plain: the winner's own columns, levels or pairs of classes
             model = setup.model if setup.plain else setup.model_of(best)
             given, scoring = rows.judged_by(best, held)
-            splits = results.scores[metric]
+            splits = split_scores(table, metric, k)
             headline = judge(given, scoring, model, metric, held, splits, best, rivals)
             if headline is not None:
                 fitted["headline_"] = headline

@@ -7,7 +7,6 @@ from typing import Any
 
 from onefit.heldout import HeldOutMethod
 from onefit.search.criterion import CriterionLike
-from onefit.search.objective import ByGradient
 from onefit.search_cv import KernelSearchCV
 
 __all__ = ["KernelGradientSearchCV"]
@@ -59,6 +58,7 @@ class KernelGradientSearchCV(KernelSearchCV):
     1
     """
 
+    _descends = True
     #: every setting of the other parameters is tried, and a pipeline is refused
     n_iter, random_state, error_score = None, None, "raise"
 
@@ -96,7 +96,3 @@ class KernelGradientSearchCV(KernelSearchCV):
         self.aggregate = aggregate
         self.journal = journal
         self.verbose = verbose
-
-    @property
-    def _descent(self) -> ByGradient:
-        return ByGradient(self.starts, self.steps, self.prior, self.early_stopping)

@@ -25,6 +25,7 @@ from scipy import sparse
 from sklearn.datasets import make_classification, make_friedman1
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold
+from sklearn.preprocessing import StandardScaler
 
 import onefit
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
@@ -292,6 +293,12 @@ def defined(source, **names):
     return names["function"]
 
 
+def step(source, **names):
+    """A step of a pipeline whose class has other code; scikit-learn wraps its method."""
+    kind = type("Step", (StandardScaler,), {"transform": defined(source, **names)})
+    return kind()
+
+
 def power(exponent):
     return lambda a, b: (a @ b.T) ** exponent
 
@@ -316,6 +323,8 @@ def power(exponent):
         (defined("y ** power", power=2), defined("y ** power", power=3)),
         (defined("[y[i] for i in rows]", rows=[1]), defined("[y[i] for i in rows]", rows=[2])),
         (defined("inner(y)", inner=defined("y")), defined("inner(y)", inner=defined("u"))),
+        (step("u"), step("2 * u")),
+        (step("u * factor", factor=2), step("u * factor", factor=3)),
         (
             onefit.kernels.WeightedSum((onefit.kernels.CallableKernel(power(2)),), (1.0,)),
             onefit.kernels.WeightedSum((onefit.kernels.CallableKernel(power(3)),), (1.0,)),

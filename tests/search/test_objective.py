@@ -42,11 +42,11 @@ def objective(model, y=Y, metric="score", **params):
     setup, task = rows.setup, rows.task
     machine = setup.jobs[0].models[0]
     index = machine.indices[0]
-    how, usual = model._descent, None
+    usual = None
     if "gamma" in setup.ranges[index]:
         usual = setup.candidates[index]
     task = replace(task, metric=metric)
-    found = Objective(machine, task, setup.ranges[index], how, usual)
+    found = Objective(machine, task, setup.ranges[index], model, usual)
     return found, found.begin(setup.candidates[index])
 
 

@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import config_context
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.feature_selection import SelectKBest, f_classif, f_regression
 from sklearn.impute import SimpleImputer
@@ -346,3 +347,36 @@ def test_report(tmp_path):
     search = KernelSearchCV(model, grid(selectkbest__k=[1, 3]), cv=3).fit(X, Y)
     search.report(tmp_path / "report.html")
     assert "selectkbest__k" in (tmp_path / "report.html").read_text()
+
+
+class Doubled(TransformerMixin, BaseEstimator):
+    """Without fitted attributes, so that scikit-learn does not take it for fitted."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return 2.0 * X
+
+
+@pytest.mark.parametrize("method", ["auto", "all_rows"])
+@pytest.mark.parametrize(
+    ("steps", "name"),
+    [
+        ((Doubled(), KernelClassifier()), "kernelclassifier__lam"),
+        (
+            (StandardScaler(), make_pipeline(Doubled(), KernelClassifier())),
+            "pipeline__kernelclassifier__lam",
+        ),
+    ],
+)
+def test_steps_without_fitted_attributes_and_nested_pipelines(steps, name, method):
+    grid, labels = {name: [1e-3, 1e-1]}, (CLASSES > 0).astype(int)
+    search = KernelSearchCV(make_pipeline(*steps), grid, method=method).fit(X, labels)
+    theirs = GridSearchCV(make_pipeline(*steps), grid).fit(X, labels)
+    table = search.cv_results_["mean_test_score"]
+    if method == "auto":
+        np.testing.assert_allclose(table, theirs.cv_results_["mean_test_score"])
+    decision = theirs.decision_function(X)
+    given = search.calibrate().map_.predict_proba(decision[:, None])
+    np.testing.assert_allclose(search.calibrate().predict_proba(X), given, atol=1e-6)

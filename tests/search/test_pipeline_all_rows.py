@@ -10,7 +10,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler, TargetEncoder
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
-from onefit.search.all_rows import AllRows
 
 rng = np.random.default_rng(0)
 N = 60
@@ -62,13 +61,6 @@ def test_settings_of_the_steps_keep_the_order_of_the_grid():
     both = (one.cv_results_["mean_test_score"] for one in (search, honest))
     np.testing.assert_allclose(*both, atol=0.1)
     assert str(search.best_params_) == str(honest.best_params_)
-
-
-@pytest.mark.parametrize("method", ["limit", "race", "exact"])
-def test_method_of_the_transformed_rows(method):
-    model = make_pipeline(StandardScaler(), KernelRegressor(loss="huber"))
-    search = KernelSearchCV(model, GRID, cv=CV, method=AllRows(method)).fit(X, Y)
-    assert set(search.cv_results_["method"]) == {"exact" if method == "race" else method}
 
 
 def test_weights_groups_pooled_scores_and_classes():
@@ -147,14 +139,3 @@ def test_plan_and_journal(tmp_path):
     assert sorted(tmp_path.rglob("*")) == before
     name = "mean_test_score"
     np.testing.assert_array_equal(again.cv_results_[name], first.cv_results_[name])
-
-
-def test_a_race_on_transformed_rows_leaves_candidates_out():
-    rows = np.random.default_rng(0).normal(size=(1100, 2))
-    labels, weight = (rows[:, 0] * rows[:, 1] > 0.0).astype(int), np.linspace(0.5, 1.0, 1100)
-    model = make_pipeline(StandardScaler(), KernelClassifier())
-    grid = {"kernelclassifier__gamma": [0.01, 1.0], "kernelclassifier__lam": [1e-2]}
-    search = KernelSearchCV(model, grid, cv=3, method=AllRows("race"), refit=False)
-    search.fit(rows, labels, sample_weight=weight)
-    lost, won = search.cv_results_["method"]
-    assert lost == "left out" != won

@@ -8,7 +8,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from onefit import KernelRegressor, KernelSearchCV
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 
 rng = np.random.default_rng(0)
 N = 60
@@ -106,3 +106,20 @@ def test_names_of_nested_steps():
     inner = make_pipeline(StandardScaler(), FailsOn("any"))
     with pytest.raises(ValueError, match=r"step 'pipeline' \(Pipeline\) failed on split 0"):
         search(make_pipeline(inner, KernelRegressor())).fit(X, Y)
+
+
+def test_no_decisions_without_all_held_out_values():
+    """A split on which a step fails has a score, but no held-out values to learn from."""
+    labels = np.where(Y > 0, "b", "a")
+    model = make_pipeline(FailsOn(X[20, 0]), KernelClassifier())
+    with pytest.warns(UserWarning, match="failed on 1 of 3 splits|no headline"):
+        found = search(model, {"kernelclassifier__lam": [1e-2]}, error_score=0.0).fit(X, labels)
+    np.testing.assert_array_equal(np.ma.getmaskarray(found.heldout_.labels), np.arange(N) < 20)
+    for decide in (
+        found.calibrate,
+        found.tune_threshold,
+        lambda: found.tune_threshold("neyman_pearson", max_rate=0.2, confidence=None),
+        lambda: found.minimise_cost([[0, 1], [1, 0]]),
+    ):
+        with pytest.raises(ValueError, match="no held-out values on split 0, where a step"):
+            decide()

@@ -167,3 +167,15 @@ def test_a_race_needs_one_score():
     X, u, _ = data(5, 60)
     with pytest.raises(ValueError, match="by one score; name the metric in refit"):
         fitted("huber", X, u, "race", scoring=["r2", "neg_max_error"], refit=False)
+
+
+def test_a_kernel_without_gamma_races_too():
+    """Candidates are evaluated one by one on the sample, where a gamma may do nothing."""
+    rows = np.random.default_rng(0).normal(size=(1000, 2))
+    labels = (rows[:, 0] * rows[:, 1] > 0.0).astype(int)
+    grid = {"kernel": ["rbf", "linear"], "gamma": [0.01, 1.0], "lam": [1e-2]}
+    search = KernelSearchCV(KernelClassifier(), grid, cv=3, method="race").fit(rows, labels)
+    left = search.cv_results_["method"] == "left out"
+    linear = search.cv_results_["param_kernel"] == "linear"
+    assert left[linear].all()
+    assert search.best_params_["kernel"] == "rbf"

@@ -7,8 +7,10 @@ import pytest
 import sklearn
 from sklearn.datasets import make_friedman1
 from sklearn.exceptions import UnsetMetadataPassedError
-from sklearn.metrics import get_scorer, make_scorer, max_error
+from sklearn.metrics import get_scorer, make_scorer, max_error, r2_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.fixes import parse_version
 
 from onefit import KernelRegressor, KernelSearchCV
@@ -98,3 +100,21 @@ def test_a_journal_of_other_weights_of_the_scorer_is_refused(tmp_path):
         search.fit(X, y, sample_weight=weights)
         with pytest.raises(JournalError, match="metadata of the scorers was"):
             search.fit(X, y, sample_weight=weights**2)
+
+
+def test_a_journal_of_weights_that_went_to_other_steps_is_not_used(tmp_path):
+    uneven = {"sample_weight": np.where(X[:, 0] > 0.5, 50.0, 1.0)}
+    scores = []
+    with sklearn.config_context(enable_metadata_routing=True):
+        scorer = make_scorer(r2_score).set_score_request(sample_weight=False)
+        for weighted in (True, False):
+            scaler = StandardScaler().set_fit_request(sample_weight=weighted)
+            model = KernelRegressor().set_fit_request(sample_weight=True)
+            grid = {f"kernelregressor__{name}": values for name, values in GRID.items()}
+            for journal in (None, tmp_path / "journal"):
+                search = KernelSearchCV(
+                    make_pipeline(scaler, model), grid, scoring=scorer, journal=journal
+                )
+                scores.append(search.fit(X, y, **uneven).best_score_)
+    assert scores[0] == scores[1]
+    assert scores[2] == scores[3] != scores[0]

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification, make_friedman1
-from sklearn.metrics import check_scoring, get_scorer_names, make_scorer, mean_squared_error
+from sklearn.metrics import (
+    check_scoring,
+    fbeta_score,
+    get_scorer_names,
+    make_scorer,
+    mean_squared_error,
+)
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from watched import Refused
 
@@ -158,3 +164,15 @@ def test_a_score_method_of_a_subclass_is_used():
 )
 def test_an_estimators_own_score_needs_no_scorer_calls(machine, name):
     assert fast_metric(check_scoring(machine), machine)[0].name == name
+
+
+def test_advice_for_a_metric_of_one_class_keeps_its_options():
+    """An average over the classes needs no positive one, but scikit-learn asks for it."""
+    names = np.where(labels > 0, "b", "a")
+    for options, advice in (
+        ({"average": "macro"}, r"fbeta_score, pos_label=None, beta=2, average='macro'"),
+        ({}, r"fbeta_score, pos_label='b', beta=2"),
+    ):
+        scorer = make_scorer(fbeta_score, beta=2, **options)
+        with pytest.raises(ValueError, match=advice):
+            KernelSearchCV(KernelClassifier(), GRID, scoring=scorer).fit(Z, names)

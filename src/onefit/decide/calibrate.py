@@ -26,10 +26,10 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold
-from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from onefit._indexing import last_step
 from onefit._types import Array
 from onefit._validation import check_choice
 from onefit.decide.values import DecisionValues, copy_feature_names
@@ -221,9 +221,7 @@ class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     def predict_proba(self, X: Any) -> Array:
         """Probability of every class, (m, n_classes)."""
         check_is_fitted(self, "map_")
-        model = self.estimator_
-        if isinstance(model, Pipeline):
-            X, model = model[:-1].transform(X), model[-1]
+        model, X = last_step(self.estimator_, X)
         values = model.spec().coding.by_class(model._decision(X))
         return np.asarray(self.map_.predict_proba(values))
 

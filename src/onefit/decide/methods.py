@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
@@ -113,4 +114,11 @@ class Decisions:
             )
         if not hasattr(search, "best_estimator_"):
             raise ValueError("the search has no best_estimator_; fit it with refit=True")
-        return unwrap(search.best_estimator_), search.heldout_
+        held: HeldOut = search.heldout_
+        unknown = np.flatnonzero(np.isnan(held.folds.largest(held.values)).any(axis=1))
+        if unknown.size:
+            raise ValueError(
+                f"the winner has no held-out values on split {unknown[0]}, where a step of the "
+                "pipeline failed (error_score); correct the step and search again"
+            )
+        return unwrap(search.best_estimator_), held

@@ -239,9 +239,8 @@ class KernelEstimator(UpdatesRows, NestedParams):
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         """Everything of a fit but the solve."""
         X, Y, s = self._check_data(X, y, sample_weight)
-        if linalg.is_elsewhere(X):
-            return self._make_problem(X, Y, s, self._device_form(X, Y.dtype))
-        plan.check_method(self._workload(Y, s), "fit")
+        if not linalg.is_elsewhere(X):
+            plan.check_method(self._workload(Y, s), "fit")
         return self._make_problem(X, Y, s)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Loss:
@@ -251,15 +250,9 @@ class KernelEstimator(UpdatesRows, NestedParams):
         if linalg.is_elsewhere(X):
             device: Any = linalg.arrays_of(X)
             with device.within_memory(f"a fit to {X.shape[0]} rows"):
-                return self._solve(self._make_problem(X, Y, s, self._device_form(X, Y.dtype)))
+                return self._solve(self._make_problem(X, Y, s))
         solver, form = plan.choose_fit(self._workload(Y, s), self.solver)
         return self._solve(self._make_problem(X, Y, s, form), solver)
-
-    def _device_form(self, X: Any, dtype: Any) -> str:
-        """Whether a kernel matrix and its factors fit on a device."""
-        device: Any = linalg.arrays_of(X)
-        nbytes = DEVICE_BLOCK_MATRICES * X.shape[0] ** 2 * dtype.itemsize
-        return "held" if nbytes <= device.room() else "tiles"
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
         """Rows, columns and weights of a fit, checked; nothing of the size of K is made yet."""
@@ -306,8 +299,9 @@ class KernelEstimator(UpdatesRows, NestedParams):
         Parameters
         ----------
         form : {"matrix", "held", "tiles"}, default="matrix"
-            The form of K: as the kernel makes it; the same, made by tiles in all threads;
-            or not at all, for problems of which only products with K are needed.
+            The form of K: as the kernel makes it, on a device by tiles where K and its factors do
+            not fit; the same, made by tiles in all threads; or not at all, for problems of which
+            only products with K are needed.
         """
         spec = self.spec()
         if spec.precomputed and not linalg.is_elsewhere(X):
@@ -317,10 +311,13 @@ class KernelEstimator(UpdatesRows, NestedParams):
             K: Any = spec.approximation.expand(kernel, X, s)
             return spec.coded_problem(K, Y, s, definite=True)
         self.X_fit_, self._Y_fit, self._s_fit, self._loss_fit = X, Y, s, spec.loss
-        if not linalg.is_elsewhere(X) and (form == "matrix" or spec.precomputed):
+        arrays: Any = linalg.arrays_of(X)
+        if arrays.on_host and (form == "matrix" or spec.precomputed):
             K = kernel.matrix(Geometry(X, keep=False))
         else:
-            K = kernel.tiles(X) if form == "tiles" else kernel.tiles(X).hold()
+            K, nbytes = kernel.tiles(X), DEVICE_BLOCK_MATRICES * Y.dtype.itemsize * X.shape[0] ** 2
+            if form == "held" or (form == "matrix" and nbytes <= arrays.room()):
+                K = K.hold()
         return spec.coded_problem(K, Y, s, definite=kernel.definite)
 
     def _solve(self, problem: Problem, solver: str | None = None) -> Loss:

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from onefit._indexing import last_step
 from onefit._types import Array
 from onefit.estimators._base import KernelEstimator
 from onefit.estimators.classifier import KernelClassifier
@@ -79,7 +80,8 @@ class Stacked(KernelEstimator):
     def _decision(self, X: Any) -> Array:
         check_is_fitted(self, "members_")
         X = self._validate_X(X, reset=False)
-        return np.asarray(sum(_values(one, X) for one in self.members_))
+        pairs = (last_step(one, X) for one in self.members_)
+        return np.asarray(sum(np.asarray(one._decision(rows)) for one, rows in pairs))
 
     def _with_support(self) -> Self:
         small = copy.copy(super()._with_support())
@@ -87,13 +89,6 @@ class Stacked(KernelEstimator):
             one if isinstance(one, Pipeline) else one._with_support() for one in self.members_
         ]
         return small
-
-
-def _values(member: Any, X: Any) -> Array:
-    """Decision values, a column for each of the problem."""
-    if isinstance(member, Pipeline):
-        X, member = member[:-1].transform(X), member[-1]
-    return np.asarray(member._decision(X))
 
 
 class StackedRegressor(Stacked, KernelRegressor):

@@ -143,12 +143,18 @@ class HeldOut:
     def labels(self) -> Array:
         """Predicted class of each held-out row, (n,), in the order of the rows.
 
-        Those of :attr:`predictions`. Where some rows are tested by no split, a masked array that
-        hides them.
+        Those of :attr:`predictions`. Where some rows are tested by no split, or their values are
+        not known (a step of a pipeline failed), a masked array that hides them.
         """
         if self.as_labels is None:
             raise ValueError("labels are for classifiers; a regression has predictions")
-        return self._filled(self.as_labels(self._by_row[self.tested]))
+        known = np.isfinite(self._by_row).all(axis=1)
+        found = self.as_labels(self._by_row[known])
+        if known.all():
+            return found
+        full = np.empty(self.folds.n, dtype=found.dtype)
+        full[known] = found
+        return np.ma.MaskedArray(full, mask=~known)
 
     @property
     def proba(self) -> Array:
@@ -170,15 +176,6 @@ class HeldOut:
         full = np.full((self.folds.n, found.shape[1]), np.nan, dtype=found.dtype)
         full[self.tested] = found
         return full
-
-    def _filled(self, found: Array) -> Array:
-        """Values of the rows that were tested, the others masked."""
-        if found.size == self.folds.n:
-            return found
-        hidden = np.ones(self.folds.n, dtype=bool)
-        full = np.empty(self.folds.n, dtype=found.dtype)
-        full[self.tested], hidden[self.tested] = found, False
-        return np.ma.MaskedArray(full, mask=hidden)
 
 
 @dataclass

@@ -15,8 +15,8 @@ from sklearn.base import clone, is_classifier
 
 from onefit._format import number
 from onefit.estimators.accepted import unwrap
-from onefit.search.scorers import name_of
 from onefit.uncertainty.headline import Headline
+from onefit.uncertainty.score_interval import name_of
 
 Array = NDArray[Any]
 

@@ -26,10 +26,8 @@ from onefit.search.race import racing
 
 Array = NDArray[Any]
 
-__all__ = ["CONTINUOUS", "Interval", "brackets", "expand", "listed"]
+__all__ = ["Interval", "brackets", "expand", "listed"]
 
-#: meaning of ``{"lam": "continuous"}``
-CONTINUOUS = "continuous"
 #: values of gamma from which a descent may start
 MAX_START_GAMMAS = 5
 
@@ -86,7 +84,7 @@ def listed(param_grid: Any) -> Any:
 
 
 def _as_list(name: str, values: Any) -> Any:
-    if name == "lam" and isinstance(values, str) and values == CONTINUOUS:
+    if name == "lam" and isinstance(values, str) and values == "continuous":
         return [Interval()]
     if isinstance(values, Bank):
         return [values]

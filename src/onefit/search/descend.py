@@ -25,7 +25,7 @@ from scipy.optimize import minimize
 from onefit._describe import describe
 from onefit._types import Array
 from onefit.search.grid import CandidateModel, Job
-from onefit.search.objective import ByGradient, Objective
+from onefit.search.objective import Objective
 from onefit.search.outcome import Outcome, Task, values_of
 from onefit.search.resume import Runner
 
@@ -66,18 +66,18 @@ class Descent:
 
 
 def descend(
-    setup: Setup, task: Task, run: Runner, outcomes: list[Outcome], how: ByGradient
+    search: Any, setup: Setup, task: Task, run: Runner, outcomes: list[Outcome]
 ) -> tuple[Setup, list[Outcome], list[Descent]]:
     """The search with the ends of its descents as candidates behind the others.
 
     Parameters
     ----------
+    search : KernelGradientSearchCV
     setup : Setup
     task : Task
     run : Runner
         Runs jobs, and keeps descents that are finished.
     outcomes : list of Outcome
-    how : ByGradient
     """
     candidates, outcomes, models = list(setup.candidates), list(outcomes), list(setup.models)
     descents: list[Descent] = []
@@ -87,7 +87,7 @@ def descend(
         model: CandidateModel, ranges: dict[str, Any], start: dict[str, Any], usual: Any
     ) -> Any:
         """Add a descent, and its end as a candidate."""
-        objective = Objective(model, task, ranges, how, usual)
+        objective = Objective(model, task, ranges, search, usual)
         descents.append(_recalled(run, objective, start))
         new = _moved(model, descents[-1].end, len(candidates))
         spec = new.spec
@@ -98,7 +98,7 @@ def descend(
         candidates.append(start | descents[-1].end)
         return candidates[-1]
 
-    for group in _starts(setup, values, how.starts):
+    for group in _starts(setup, values, search.starts):
         model, index = group[0]
         ranges, best = setup.ranges[index], candidates[index]
         single = _single(ranges)
@@ -127,9 +127,10 @@ def _moved(model: CandidateModel, params: dict[str, Any], index: int) -> Candida
 
 def _recalled(run: Runner, objective: Objective, start: dict[str, Any]) -> Descent:
     """A descent from the journal, or a new one, which is then kept there."""
-    metric = objective.task.metric
+    metric, search = objective.task.metric, objective.search
+    how = search.steps, search.prior, search.early_stopping
     about = "descent " + describe(
-        [start, objective.estimator, objective.ranges, objective.how, objective.usual, metric]
+        [start, objective.estimator, objective.ranges, how, objective.usual, metric]
     )
     known = run.recall(about)
     if known is None:
@@ -184,7 +185,7 @@ def _down(objective: Objective, begin: Array) -> tuple[Array, dict[str, Any]]:
 
     found = minimize(
         scaled, begin[free], jac=True, method="L-BFGS-B", bounds=objective.bounds(),
-        options={"maxiter": objective.how.steps, "ftol": MIN_RELATIVE_GAIN},
+        options={"maxiter": objective.search.steps, "ftol": MIN_RELATIVE_GAIN},
     )  # fmt: skip
     return best[1], {
         "first": judged[0], "last": best[0], "steps": len(judged),

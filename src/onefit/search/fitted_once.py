@@ -1,11 +1,21 @@
-"""A search over pipelines whose steps are fitted to all rows: see :mod:`onefit.search.all_rows`."""
+"""Steps of a pipeline fitted once, to all rows: ``method="all_rows"``, and its effect on the score.
+
+A scaler or an imputer that is fitted to all rows has seen the held-out ones, so that the score is
+a little too high. In return a kernel has one matrix for all splits, and their held-out predictions
+come from one fit to all rows. The increase of the score is measured for the winner: it is evaluated
+once more with its steps fitted in every training part, and :class:`Optimism` holds both scores. The
+increase of other candidates may differ, and the second score is still that of the best of many.
+
+Steps that use the target are refused: the steps are fitted without it. With it, the increase would
+be large (selecting columns of noise, encoding a column of many values by the mean target).
+"""
 
 from __future__ import annotations
 
 import warnings
 from contextlib import suppress
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +27,8 @@ from onefit import plan
 from onefit._describe import digest
 from onefit._types import Array
 from onefit.estimators.unused import UnusedParameterWarning
-from onefit.search.all_rows import Optimism, all_rows_of
+from onefit.heldout import HeldOut
+from onefit.search.grid import grid_of
 from onefit.search.in_memory import HeldRows, RowsInMemory
 from onefit.search.inputs import check_settings
 from onefit.search.outcome import values_of
@@ -26,7 +37,33 @@ from onefit.search.pipeline_rows import PipelineRows, outcomes_of
 from onefit.search.preprocess import preprocess_all
 from onefit.search.setup import set_up
 
-__all__ = ["RowsOnAllRows"]
+__all__ = ["Optimism", "RowsOnAllRows"]
+
+
+@dataclass(frozen=True)
+class Optimism:
+    """The increase of the winner's score by steps that are fitted to all rows.
+
+    Attributes
+    ----------
+    metric : str
+    all_rows : float
+        Score with the steps fitted once, to all rows: ``best_score_``.
+    in_folds : float
+        Score of the same candidate with the steps fitted in every training part.
+    heldout : HeldOut
+        Held-out values of the winner with the steps fitted in every training part.
+    """
+
+    metric: str
+    all_rows: float
+    in_folds: float
+    heldout: HeldOut = field(repr=False)
+
+    @property
+    def difference(self) -> float:
+        """The score with steps fitted to all rows minus that with steps fitted in the folds."""
+        return self.all_rows - self.in_folds
 
 
 class RowsOnAllRows(PipelineRows):
@@ -123,16 +160,15 @@ class _TransformedRows(RowsInMemory):
 
     def __init__(self, whole: RowsOnAllRows, setting: Setting) -> None:
         search, given = copy(whole.search), whole.given
-        how = all_rows_of(search.method)
-        assert how is not None
-        search.estimator, search.method = clone(setting.models[0].estimator), how.method
+        search.estimator, search.method = clone(setting.models[0].estimator), "auto"
+        search.param_grid, search.n_iter = grid_of(search.estimator, setting.own), None
         search.cv = whole.setup.folds
         if search.journal is not None:
             search.journal = Path(search.journal) / digest(setting.words.encode())
         check_settings(search)
         self.X, weight = preprocess_all(setting.estimator, given.X, whole.fit_params), given.weight
         self.y, self.params = given.y, {} if weight is None else {"sample_weight": weight}
-        setup = set_up(search, self.X, self.y, weight, {}, settings=setting.own)
+        setup = set_up(search, self.X, self.y, weight, {})
         HeldRows.__init__(self, search, setup, given)
 
 

@@ -34,7 +34,7 @@ from onefit._validation import suggest
 from onefit.estimators.components import NAMED
 from onefit.estimators.unused import unused_gamma, warn_of_unused
 from onefit.heldout import HeldOutMethod
-from onefit.kernels import Kernel
+from onefit.kernels import Kernel, takes_gamma
 from onefit.spec import Spec
 
 Array = NDArray[Any]
@@ -59,6 +59,7 @@ __all__ = [
     "candidates",
     "check_names",
     "check_rows",
+    "grid_of",
     "jobs",
     "jobs_by",
     "parts",
@@ -267,6 +268,15 @@ def _check_useful(estimator: Any, part: Mapping[str, Any]) -> None:
     why = unused_gamma(kernels)
     if why:
         raise ValueError(f"param_grid names 'gamma', but {why}; take it out of the grid")
+
+
+def grid_of(estimator: Any, found: Iterable[dict[str, Any]]) -> list[dict[str, list[Any]]]:
+    """A grid of these candidates alone, in this order, without gammas that do nothing."""
+
+    def useful(candidate: dict[str, Any], name: str) -> bool:
+        return name != "gamma" or takes_gamma(candidate.get("kernel", estimator.kernel))
+
+    return [{name: [one[name]] for name in one if useful(one, name)} for one in found]
 
 
 def candidate_models(estimator: Any, found: Sequence[dict[str, Any]]) -> list[CandidateModel]:

@@ -183,7 +183,7 @@ class RowsInMemory(HeldRows):
         outcomes.sort(key=lambda one: min(one.indices))
         setup, outcomes = setup.evaluated(outcomes)
         if setup.ranges:
-            setup, outcomes, descents = descend(setup, task, run, outcomes, search._descent)
+            setup, outcomes, descents = descend(search, setup, task, run, outcomes)
             self.attributes["descents_"] = descents
         self.setup, self.outcomes = setup, outcomes
 
@@ -192,7 +192,7 @@ class RowsInMemory(HeldRows):
         search, setup = self.search, self.setup
         if not racing(search.method) or search._deadline is not None:
             return {}
-        return left_out(search, setup, setup.folds, self.X, self.y, self.params, metric)
+        return left_out(search, setup, self.X, self.y, self.params, metric)
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
         params = {"sample_weight": self.given.weight}

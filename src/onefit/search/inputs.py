@@ -16,7 +16,6 @@ from onefit._validation import check_choice, suggest, takes_weight
 from onefit.estimators.accepted import check_accepted
 from onefit.scoring.aggregate import AGGREGATES
 from onefit.scoring.careful import is_one_standard_error, one_standard_error
-from onefit.search.all_rows import all_rows_of
 from onefit.search.criterion import get_criterion
 from onefit.search.preprocess import is_wrapped
 from onefit.search.race import racing
@@ -30,10 +29,14 @@ __all__ = [
 
 def check_settings(search: Any) -> None:
     """Refuse parameters that are unknown or do not go together."""
-    _ = search._descent  # checks its own settings
+    for name in ("starts", "steps") if search._descends else ():
+        value, free = getattr(search, name), name == "starts"
+        whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) > 0
+        if not (whole or (free and value is None)):
+            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
     if not is_wrapped(search.estimator):
         check_accepted(search.estimator, "KernelSearchCV")
-        if all_rows_of(search.method):
+        if search.method == "all_rows":
             raise ValueError(
                 "method='all_rows' is for a Pipeline, whose steps it fits to all rows; "
                 f"{type(search.estimator).__name__} has no steps, leave it out"

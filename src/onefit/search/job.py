@@ -34,8 +34,8 @@ from onefit.search.rows import FoldedSample
 
 __all__ = ["run_job"]
 
-#: width, in log lam, to which a minimum is found, and the most evaluations spent on one
-LOG_LAM_TOLERANCE, MAX_EVALUATIONS_PER_MINIMUM = 1e-2, 20
+#: width, in log lam, to which a minimum is found: lam within 1 %
+LOG_LAM_TOLERANCE = 1e-2
 
 
 def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outcome]:
@@ -142,6 +142,6 @@ def _refined(
             cost,
             bounds=(math.log(low), math.log(high)),
             method="bounded",
-            options={"xatol": LOG_LAM_TOLERANCE, "maxiter": MAX_EVALUATIONS_PER_MINIMUM},
+            options={"xatol": LOG_LAM_TOLERANCE},
         )
     return replace(Outcome.joined(parts), refined=tuple(lams))

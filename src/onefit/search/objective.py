@@ -23,7 +23,6 @@ better with early stopping than without on all ten.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,43 +39,11 @@ from onefit.search.directions import Bandwidths, Mixture, make_direction
 from onefit.search.grid import CandidateModel
 from onefit.search.outcome import Task
 
-__all__ = ["ByGradient", "Objective"]
+__all__ = ["Objective"]
 
 #: threshold of the Huber loss that replaces the absolute error, in standard deviations, and
 #: width of the step that replaces the error rate
 ABSOLUTE_CORNER_IN_SPREADS, ERROR_STEP_WIDTH = 0.1, 0.3
-
-
-@dataclass(frozen=True)
-class ByGradient:
-    """The parameters of a :class:`onefit.KernelGradientSearchCV` that are of its descents alone.
-
-    Parameters
-    ----------
-    starts : int, default=None
-        Descents for each kind of model; None is 3 for many parameters and 1 for one gamma.
-    steps : int, default=60
-        Maximal number of steps of a descent.
-    prior : bool, default=True
-        Whether gammas per column are restrained by the prior of Cawley and Talbot (JMLR 2007).
-        Without restraint cross-validation over-fits them on most data sets of a few hundred rows.
-    early_stopping : bool, default=None
-        Whether every other split is watched, and a descent ends where these are best. None does so
-        for gammas per column and for banks of kernels.
-    """
-
-    starts: int | None = None
-    steps: int = 60
-    prior: bool = True
-    early_stopping: bool | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("starts", "steps"):
-            value = getattr(self, name)
-            if value is None and name == "starts":
-                continue
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
 def _pointwise(task: Task, model: CandidateModel) -> SmoothCriterion:
@@ -122,7 +89,7 @@ class Objective:
     task : Task
     ranges : dict
         An interval for gamma or a bank and, if it is not given, an interval for lam.
-    how : ByGradient
+    search : KernelGradientSearchCV
     usual : dict or None
         The candidate with the best single gamma, which the prior compares with.
     """
@@ -132,11 +99,11 @@ class Objective:
         model: CandidateModel,
         task: Task,
         ranges: dict[str, Any],
-        how: ByGradient,
+        search: Any,
         usual: dict[str, Any] | None = None,
     ) -> None:
         self.estimator, self.task, self.ranges = model.estimator, task, ranges
-        self.how, self.usual = how, usual
+        self.search, self.usual = search, usual
         self.direction = make_direction(model.estimator, task.sample, ranges)
         self.pointwise, self.weights = _pointwise(task, model), _weights(task)
         criterion = task.criterion
@@ -145,7 +112,7 @@ class Objective:
     @property
     def has_prior(self) -> bool:
         """Whether the objective is a logarithm, with the prior added."""
-        return self.usual is not None and self.how.prior
+        return self.usual is not None and self.search.prior
 
     def begin(self, candidate: dict[str, Any]) -> Array:
         """The variables of a candidate, log lam the last."""
@@ -190,7 +157,7 @@ class Objective:
 
     def _followed(self) -> Array | None:
         """The shares of splits when every other one is watched."""
-        wanted = self.how.early_stopping
+        wanted = self.search.early_stopping
         if wanted is None:
             wanted = self.usual is not None or isinstance(self.direction, Mixture)
         if not wanted or len(self.task.sample.folds) < 2:

@@ -18,7 +18,6 @@ from onefit.proof.norms import target_scale
 from onefit.scoring.aggregate import aggregate
 from onefit.search.criterion import CriterionLike
 from onefit.search.grid import CandidateModel
-from onefit.search.intervals import score_ends
 from onefit.search.rows import FoldedSample
 from onefit.search.scorers import Scoring
 
@@ -74,7 +73,7 @@ class Task:
 
     @cached_property
     def _tolerance(self) -> float:
-        """What exact held-out values may differ by."""
+        """What values of the method "exact" may differ by, so that intervals hold for them too."""
         return EXACT_TOLERANCE * float(target_scale(self.sample.Y, self.sample.s).max())
 
     def _ends(self, held: HeldOutPath) -> ByMetric:
@@ -85,9 +84,9 @@ class Task:
         values, error = held.values[known].astype(np.float64), held.error[known]
         error = np.where(np.isnan(error), np.inf, error) + self._tolerance
         each = np.repeat(error, np.diff(self.sample.folds.offsets), axis=1)[..., None]
-        pooled = {} if self.pooled is None else score_ends(self.pooled, values, each)
+        pooled = {} if self.pooled is None else self.pooled.ends(values, each)
         found = {}
-        for name, pair in self.totals(score_ends(self.scoring, values, each), pooled).items():
+        for name, pair in self.totals(self.scoring.ends(values, each), pooled).items():
             found[name] = np.full((known.size, 2), np.nan)
             found[name][known] = pair.T
         return found

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from onefit._types import Array
 from onefit.config import get_config
 from onefit.estimators.accepted import check_accepted
-from onefit.estimators.device import HostData, model_to_host, to_host
+from onefit.estimators.device import HostData, model_to_host
 from onefit.heldout import HeldOut
 from onefit.losses.base import loss_of
 from onefit.scoring import ROW_METRICS, Metric, Truth
@@ -71,11 +71,6 @@ def fit_per_target(search: Any, X: Any, y: Any, sample_weight: Any) -> PerTarget
     require_of_model(
         model, "fit_per_target", "kernel matrix", advice="search the targets one by one"
     )
-    known = search.heldout(0)
-    if not np.array_equal(np.asarray(known.targets), np.asarray(to_host(y, None, "y"))):
-        raise ValueError("y differs from the targets that the search was fitted to; pass those")
-    if sample_weight is None:
-        sample_weight = known.sample_weight
     host = HostData.of(get_config()["device"], X, y, {"sample_weight": sample_weight})
     X, y = indexable(host.X, host.y)
     held = search.heldout(0)

@@ -25,7 +25,6 @@ from onefit.heldout.train_test import TrainTest
 from onefit.linalg import HOST, arrays_of, is_elsewhere
 from onefit.linalg.which import named_device
 from onefit.predict import check_training
-from onefit.search.all_rows import all_rows_of
 from onefit.search.grid import CandidateModel
 from onefit.search.in_memory import HeldRows, followed
 from onefit.search.inputs import resolve_scorers, route
@@ -129,18 +128,17 @@ class PipelineRows(HeldRows):
 def _check_options(search: Any) -> None:
     """Refuse what works on one full-sample fit, naming both sides."""
     name, device = type(search.estimator).__name__, onefit_config()["device"]
-    moved = isinstance(search.estimator, Pipeline) and not all_rows_of(search.method)
+    all_rows = search.method == "all_rows"
+    moved = isinstance(search.estimator, Pipeline) and not all_rows
     refused = {
-        f"method={search.method!r}": not (
-            search.method in ("auto", "refit", "exact") or all_rows_of(search.method)
-        ),
+        f"method={search.method!r}": search.method not in ("auto", "refit", "exact", "all_rows"),
         f"criterion={search.criterion!r}": search.criterion != "cv",
-        type(search).__name__: search._descent is not None,
+        type(search).__name__: search._descends,
         f"device={device!r}": device is not None and not (moved and isinstance(device, str)),
     }
     why = (
         "method='all_rows' searches a grid by cross-validation"
-        if all_rows_of(search.method)
+        if all_rows
         else "its steps are fitted in every training part, so that there is no single fit to all "
         "rows to work on"
     )

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 
-from onefit._indexing import n_rows, select_params, split_rows
+from onefit._indexing import n_rows, select_params, split_rows, transformed
 from onefit.estimators._base import KernelEstimator
 
 Array = NDArray[Any]
@@ -204,7 +204,7 @@ def preprocess(
         node, rows, wrappers = model, X_test, []
         while not isinstance(node, StandIn):
             if isinstance(node, Pipeline):
-                rows = node[:-1].transform(rows) if len(node.steps) > 1 else rows
+                rows = transformed(node, rows)
             else:
                 wrappers.append(node)
             node = _inner(node)[1]  # type: ignore[index]

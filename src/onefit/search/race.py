@@ -14,23 +14,25 @@ This is a statistical rule, no proof: the best candidate on few rows need not be
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 
 from onefit._indexing import draw_rows, select_params, split_rows
 from onefit._types import Array
-from onefit.folds import Folds
-from onefit.search.grid import CandidateModel, PlannedSearch
+from onefit.search.grid import CandidateModel, grid_of
 from onefit.search.outcome import LEFT_OUT, Outcome
+
+if TYPE_CHECKING:
+    from onefit.search.setup import Setup
 
 __all__ = ["left_out", "racing", "without_scores"]
 
 #: rows below which all candidates are evaluated on all rows (benchmarks/race.py, as for the rest)
 MIN_ROWS = 1000
-#: share of the rows in the sample; the larger one for samples of less than FEW_ROWS rows
-SHARE, FEW_ROWS, SHARE_OF_FEW = 0.25, 1000, 0.5
+#: share of the rows in the sample, which has MIN_ROWS, or half of all, where that is more
+SAMPLE_SHARE = 0.25
 #: how far below the best a candidate may be, in standard errors of a good candidate's score
 MAX_LAG_IN_STANDARD_ERRORS = 2.5
 #: the share of the candidates that count as good
@@ -43,36 +45,28 @@ def racing(method: Any) -> bool:
 
 
 def left_out(
-    search: Any,
-    planned: PlannedSearch,
-    folds: Folds,
-    X: Any,
-    y: Any,
-    params: dict[str, Any],
-    metric: str,
+    search: Any, setup: Setup, X: Any, y: Any, params: dict[str, Any], metric: str
 ) -> dict[int, str]:
     """The candidates that lose on a sample of the rows, and what they scored there.
 
     Parameters
     ----------
     search : KernelSearchCV
-    planned : PlannedSearch
-    folds : Folds
-        In the order of X.
+    setup : Setup
     X, y, params : what ``fit`` was given
     metric : str
         The score that chooses.
     """
-    n = folds.n
+    n = setup.folds.n
     if n < MIN_ROWS:
         return {}
-    size = max(int(SHARE * n), min(FEW_ROWS, int(SHARE_OF_FEW * n)))
+    size = max(int(SAMPLE_SHARE * n), min(MIN_ROWS, n // 2))
     rows = draw_rows(y if is_classifier(search.estimator) else None, n, size)
     lap = clone(search).set_params(
-        param_grid=[{name: [value] for name, value in one.items()} for one in planned.candidates],
+        param_grid=grid_of(search.estimator, setup.candidates),
         n_iter=None,
         method="auto",
-        cv=folds.among(rows),
+        cv=setup.folds.among(rows),
         refit=False,
         journal=None,
         verbose=0,
@@ -81,7 +75,7 @@ def left_out(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a sample that nobody asked for
         try:
-            lap.fit(*split_rows(planned.model, X, y, rows), **select_params(X, params, rows))
+            lap.fit(*split_rows(setup.model, X, y, rows), **select_params(X, params, rows))
         except ValueError:
             return {}  # the splits, or the metric, need more rows than the sample has
     scores = np.asarray(lap.cv_results_[f"{lap.aggregate}_test_{metric}"], dtype=np.float64)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,44 +16,25 @@ from onefit.search.outcome import LEFT_OUT, Outcome
 
 Array = NDArray[Any]
 
-__all__ = ["Results", "find_winner", "tabulate", "warn_of_failures"]
-
-
-@dataclass(frozen=True)
-class Results:
-    """All outcomes of a search.
-
-    Attributes
-    ----------
-    table : dict
-        ``cv_results_``.
-    scores : name -> (C, k) array
-        Split scores.
-    totals : name -> (C,) array
-        Their aggregates.
-    """
-
-    table: dict[str, Any]
-    scores: dict[str, Array]
-    totals: dict[str, Array]
+__all__ = ["find_winner", "split_scores", "tabulate", "warn_of_failures"]
 
 
 def tabulate(
     candidates: list[dict[str, Any]],
     outcomes: list[Outcome],
     names: list[str],
-    sizes: Array,
+    k: int,
     how: str,
-) -> Results:
-    """Put every outcome in its candidates' rows.
+) -> dict[str, Any]:
+    """``cv_results_``: every outcome in its candidates' rows.
 
     Besides scikit-learn's columns: ``se_test_<metric>`` (the standard error of the mean over the
     splits, as if they were independent), ``<aggregate>_test_<metric>`` where the aggregate is not
     the mean (it is what the rank follows), ``method``, ``exact`` (whether all splits are),
     ``error`` (the largest bound on a held-out value's error), ``reason`` (why a candidate has
-    no score), ``low_test_<metric>`` and ``high_test_<metric>`` (:mod:`onefit.search.intervals`).
+    no score), ``low_test_<metric>`` and ``high_test_<metric>`` (:mod:`onefit.search.scorers`).
     """
-    C, k = len(candidates), sizes.size
+    C = len(candidates)
     table: dict[str, Any] = {}
     for kind in ("fit", "score"):
         seconds = np.zeros(C)
@@ -63,7 +43,6 @@ def tabulate(
         table[f"mean_{kind}_time"], table[f"std_{kind}_time"] = seconds, np.zeros(C)
     table |= dict(_parameter_columns(candidates))
     table["params"] = candidates
-    scores, totals = {}, {}
     for name in names:
         split = np.full((C, k), np.nan)
         total = np.full(C, np.nan)
@@ -71,21 +50,25 @@ def tabulate(
             rows = list(outcome.indices)
             if name in outcome.scores:
                 split[rows], total[rows] = outcome.scores[name], outcome.totals[name]
-        scores[name], totals[name] = split, total
         table |= {f"split{i}_test_{name}": split[:, i] for i in range(k)}
         table[f"mean_test_{name}"] = split.mean(axis=1)
         table[f"std_test_{name}"] = split.std(axis=1)
         table[f"se_test_{name}"] = standard_error(split)
         if how != "mean":
-            table[f"{how}_test_{name}"] = totals[name]
-        table[f"rank_test_{name}"] = rank(totals[name])
+            table[f"{how}_test_{name}"] = total
+        table[f"rank_test_{name}"] = rank(table[f"{how}_test_{name}"])
     table |= _trust_columns(C, outcomes)
     for outcome in outcomes:
         for name, ends in outcome.ends.items():
             for side, end in zip(("low", "high"), ends.T, strict=True):
                 column = table.setdefault(f"{side}_test_{name}", np.full(C, np.nan))
                 column[list(outcome.indices)] = end
-    return Results(table, scores, totals)
+    return table
+
+
+def split_scores(table: dict[str, Any], metric: str, splits: int) -> Array:
+    """Scores of all candidates in every split, (C, k)."""
+    return np.stack([table[f"split{i}_test_{metric}"] for i in range(splits)], axis=1)
 
 
 def _parameter_columns(candidates: list[dict[str, Any]]) -> Iterable[tuple[str, Any]]:
@@ -125,11 +108,11 @@ def _trust_columns(C: int, outcomes: list[Outcome]) -> dict[str, Any]:
     return columns
 
 
-def warn_of_failures(results: Results) -> None:
+def warn_of_failures(table: dict[str, Any], names: list[str], how: str) -> None:
     """Warn of candidates without any score, but for those that lost the first lap of a race."""
-    unscored = np.all([np.isnan(one) for one in results.totals.values()], axis=0)
-    unscored &= results.table["method"] != LEFT_OUT
-    found = [reason for reason in results.table["reason"][unscored] if reason]
+    unscored = np.all([np.isnan(table[f"{how}_test_{name}"]) for name in names], axis=0)
+    unscored &= table["method"] != LEFT_OUT
+    found = [reason for reason in table["reason"][unscored] if reason]
     if not found:
         return
     if len(found) == unscored.size:
@@ -141,32 +124,35 @@ def warn_of_failures(results: Results) -> None:
     )
 
 
-def find_winner(search: Any, results: Results, metric: Any) -> int:
+def find_winner(search: Any, table: dict[str, Any], metric: Any, splits: int) -> int:
     """The index of the winner, by refit, criterion or metric of a search.
 
     Parameters
     ----------
     search : KernelSearchCV
-    results : Results
+    table : dict
+        ``cv_results_``.
     metric : str or None
+    splits : int
+        Number of splits.
     """
-    table = results.table
     if callable(search.refit):
         return winner_of(search.refit, table)
     by_criterion = "criterion" in table
-    values = np.asarray(-table["criterion"] if by_criterion else results.totals[metric])
+    total = f"{search.aggregate}_test_{metric}"
+    values = np.asarray(-table["criterion"] if by_criterion else table[total])
     if np.isfinite(values).any():
         return int(np.nanargmax(values))
     if by_criterion:
         reason = next(filter(None, table["reason"]), "no finite value")
         raise ValueError(f"criterion={search.criterion!r} refused every candidate: {reason}")
-    _warn_of_undefined(results, metric, search.aggregate)
+    _warn_of_undefined(split_scores(table, metric, splits), search.aggregate)
     return 0
 
 
-def _warn_of_undefined(results: Results, metric: str, how: str) -> None:
+def _warn_of_undefined(scores: Array, how: str) -> None:
     """Say why no candidate has a score: the metric is not defined on a split."""
-    splits = np.isnan(results.scores[metric]).all(axis=0)
+    splits = np.isnan(scores).all(axis=0)
     where = (
         f" on {splits.sum()} of {splits.size} splits (the first is split {np.argmax(splits)})"
         if how != "pooled" and splits.any()

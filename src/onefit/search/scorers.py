@@ -5,6 +5,17 @@ as scoring, and those of scikit-learn in :data:`onefit.scoring.ROW_METRICS`. Any
 called as scikit-learn would call it, once a split, with the estimator itself: only its decision
 values are looked up instead of computed. A scorer that needs more than decision
 values is refused after a trial, before any kernel matrix is built.
+
+**Scores as intervals.** Every held-out value u comes with a bound e on |u - u*|, u* being that of
+the honest refit, so that the statistic of every row is known within ``ends`` of the metric:
+
+- squared and absolute errors lie between those of max(|y - u| - e, 0) and |y - u| + e;
+- a label is in doubt only if the decision could change, that is if |u| <= e, or with several
+  classes if its own value and the largest other are within 2 e. A fold without such rows has an
+  exact error rate however rough its values are.
+
+Means, weighted means, medians and pooled scores over splits never fall when a split's score rises,
+so their ends are those of the splits' ends. Metrics without ``ends`` have no interval.
 """
 
 from __future__ import annotations
@@ -35,7 +46,7 @@ from onefit.scoring import ROW_METRICS, Metric, Truth
 Array = NDArray[Any]
 
 __all__ = [
-    "FitInputs", "Part", "Scorers", "Scoring", "check_defined", "fast_metric", "look_up", "name_of",
+    "FitInputs", "Part", "Scorers", "Scoring", "check_defined", "fast_metric", "look_up",
 ]  # fmt: skip
 
 
@@ -184,6 +195,22 @@ class Scoring:
             one[done] = found[name]
         return scores
 
+    def ends(self, values: Array, error: Array) -> dict[str, Array]:
+        """The least and the largest score at every lambda and split, (2, L, k), by metric.
+
+        Parameters
+        ----------
+        values : (L, N, q) array
+        error : (L, N, 1) array
+            Bounds on their errors.
+        """
+        found = {}
+        for name, (metric, sign, truth) in self.fast.items():
+            if metric.ends is not None:
+                low, high = (one.mean(axis=2) for one in metric.interval(truth, values, error))
+                found[name] = np.stack((low, high) if sign > 0 else (-high, -low))
+        return found
+
     def trial(self, model: Any, values: Array, part: Part) -> list[str]:
         """Score plausible values of some rows once, and return the slow metrics' names."""
         try:
@@ -313,16 +340,20 @@ def name_the_positive(model: Any, scorers: Iterable[Any]) -> str:
     asking = [one for one in scorers if hasattr(one, "_score_func")]
     scorer: Any = next((one for one in asking if _asks_for_label(one)), None)
     metric = scorer._score_func.__name__ if scorer else "f1_score"
-    classes = model.classes_.tolist()
-    options = [metric, f"pos_label={classes[-1]!r}"]
+    classes, given = model.classes_.tolist(), scorer._kwargs if scorer else {}
+    averaged = given.get("average", "binary") != "binary"  # and scikit-learn asks for it
+    options = [metric, f"pos_label={None if averaged else classes[-1]!r}"]
+    options += [f"{name}={value!r}" for name, value in given.items()]
     if scorer is not None and scorer._response_method != "predict":
         options.append(f"response_method={scorer._response_method!r}")
     if scorer is not None and scorer._sign < 0:
         options.append("greater_is_better=False")
+    remedy = f"use scoring=make_scorer({', '.join(options)}) with sklearn.metrics.make_scorer"
+    if not averaged:
+        remedy += ", or call the positive class 1 and the other 0 in the data"
     return (
         f"scoring by {metric} asks which class is the positive one, and takes 1 for it, but the "
-        f"classes are {classes!r}: name it, as in scoring=make_scorer({', '.join(options)}) with "
-        "sklearn.metrics.make_scorer, or call the positive class 1 and the other 0 in the data"
+        f"classes are {classes!r}: {remedy}"
     )
 
 
@@ -362,22 +393,6 @@ def _number(value: Any, name: str) -> float:
     if not isinstance(value, numbers.Number):
         raise ValueError(f"scoring must return a number, got {value!r} for {name!r}")
     return float(value)  # type: ignore[arg-type]
-
-
-def name_of(scorer: Any, model: Any) -> str:
-    """The name of a scorer, as in scikit-learn: of errors, which are negated, it is "neg_..."."""
-    if isinstance(scorer, Metric):
-        return scorer.name if scorer.greater_is_better else f"neg_{scorer.name}"
-    if hasattr(scorer, "_score_func"):
-        name = getattr(scorer._score_func, "__name__", "score").removesuffix("_score")
-        return f"neg_{name}" if scorer._sign < 0 else name
-    if not hasattr(scorer, "_estimator"):
-        name = getattr(scorer, "__name__", "<")
-        return "score" if name.startswith("<") else name
-    if len(levels_of(model)) > 1:
-        quantile = model.spec().loss.name == "quantile"
-        return "neg_pinball_loss" if quantile else f"neg_{model.spec().loss.name}_loss"
-    return "accuracy" if is_classifier(model) else "r2"
 
 
 def fast_metric(scorer: Any, model: Any) -> tuple[Metric | None, int]:

@@ -166,18 +166,15 @@ def set_up(
     split_params: Mapping[str, Any],
     device: Device | None = None,
     devices: tuple[str, ...] = (),
-    settings: list[dict[str, Any]] | None = None,
 ) -> Setup:
     """Check the data and the grid, draw the splits, group the candidates and choose methods.
 
     The data are NumPy's; with a device the rows go there once, in the order of work. Of several
-    ``devices``, of which ``device`` is the first, each worker moves them to its own. ``settings``
-    are drawn from the grid of the search already.
+    ``devices``, of which ``device`` is the first, each worker moves them to its own.
     """
-    if settings is None:
-        grid = listed(search.param_grid)
-        settings = candidates(search.estimator, grid, search.n_iter, search.random_state)
-    found, intervals = expand(_settled(settings, search, X))
+    grid = listed(search.param_grid)
+    drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
+    found, intervals = expand(_settled(drawn, search, X))
     chosen = None if racing(search.method) else make_method(search.method)
     ranges = {i: own for i, own in intervals.items() if own.keys() & {"gamma", "kernel"}}
     _check_ranges(search, ranges)
@@ -225,7 +222,7 @@ def _check_features(search: Any) -> None:
     """Refuse what needs the whole kernel matrix."""
     refused = {
         f"method={search.method!r}": racing(search.method),
-        type(search).__name__: search._descent is not None,
+        type(search).__name__: search._descends,
     }
     for name, asked in refused.items():
         if asked:
@@ -248,21 +245,20 @@ def _settled(drawn: list[dict[str, Any]], search: Any, X: Any) -> list[dict[str,
 
 
 def _check_ranges(search: Any, ranges: dict[int, dict[str, Any]]) -> None:
-    how = search._descent
-    if ranges and how is None:
+    if ranges and not search._descends:
         bank = "kernel" in next(iter(ranges.values()))
         name, what = ("kernel", "a Bank") if bank else ("gamma", "an Interval")
         raise ValueError(
             f"param_grid has {what} for {name!r}, which needs a KernelGradientSearchCV; or "
             f"give {name} a list of values or, with n_iter, a distribution"
         )
-    if how is not None and not ranges:
+    if search._descends and not ranges:
         raise ValueError(
             "KernelGradientSearchCV needs an Interval for gamma in param_grid, such as "
             "Interval(1e-4, 1e2), with per_feature=True for one gamma per column, or a Bank for "
             "kernel"
         )
-    if how is not None and not _followable(search.criterion):
+    if search._descends and not _followable(search.criterion):
         raise ValueError(
             "KernelGradientSearchCV follows the cross-validated score or k-KS; it needs "
             "criterion='cv' or 'kernel_stability' (whose loss is a name or None)"

@@ -31,7 +31,7 @@ BY_ROW = [repr(name) for name, one in CRITERIA.items() if isinstance(one, ByRow)
 
 def check_search(search: Any) -> None:
     """Refuse parameters of a search that need all rows in memory."""
-    if search._descent is not None:
+    if search._descends:
         raise ValueError(
             f"{type(search).__name__} needs all rows in memory, but they are streamed; use "
             "KernelSearchCV, or load the rows"

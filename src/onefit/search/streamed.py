@@ -256,7 +256,7 @@ def _outcome(
 
 
 def _reach(bound: Array, survey: Surveyed) -> Array:
-    """Bounds on held-out values for intervals of scores, (k, L), as in onefit.search.intervals."""
+    """Bounds on held-out values for intervals of scores, (k, L), as in onefit.search.outcome."""
     unit = EXACT_TOLERANCE * float(survey.scale.max())
     largest = bound.max(axis=2)
     return np.asarray(np.where(np.isnan(largest), np.inf, largest) + unit)

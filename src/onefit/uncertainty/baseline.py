@@ -35,6 +35,7 @@ from onefit.folds import Folds
 from onefit.quantiles import levels_of, neg_pinball_loss
 from onefit.scoring.known import KnownScorer
 from onefit.search.scorers import look_up
+from onefit.uncertainty.ranked import rounding
 
 #: from (n,) values and weights of rows, zero for those left out, to a number
 Constant = Callable[[Array, Array], float]
@@ -104,8 +105,7 @@ def weighted_quantile(values: Array, s: Array, level: float) -> float:
     """The number with ``level`` of the weight below it; of several, the middle."""
     order = np.argsort(values, kind="stable")
     below = np.cumsum(s[order])
-    rounding = 8.0 * np.finfo(float).eps * values.size
-    ends = below[-1] * np.array([level - rounding, level + rounding])
+    ends = below[-1] * (level + np.array([-1.0, 1.0]) * rounding(s))
     places = np.minimum(np.searchsorted(below, ends, side="right"), values.size - 1)
     return float(values[order[places]].mean())
 

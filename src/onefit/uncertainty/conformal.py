@@ -59,11 +59,9 @@ from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.inverse import DenseInverse
 from onefit.problem import Problem
+from onefit.uncertainty.ranked import rounding
 
 __all__ = ["LocalWidths", "conformal_sets", "hull", "local_widths"]
-
-#: relative rounding of a sum of weights that is compared with a rank
-RANK_ROUNDING = 1e-9
 
 
 class LocalWidths(NamedTuple):
@@ -188,7 +186,7 @@ def conformal_sets(
     slope = -h / delta * deleted / width
     new = 1.0 / np.sqrt(delta) if local else np.ones_like(delta)
     weight = problem.s.astype(np.float64)
-    needed = alpha * (weight.sum() + 1.0) * (1.0 + RANK_ROUNDING) - 1.0
+    needed = alpha * (weight.sum() + 1.0) * (1.0 + rounding(weight)) - 1.0
     found, Y = [], problem.Y.astype(np.float64)
     for y, a in zip(Y.T, inverse.solve(Y).T, strict=True):
         centre = a @ k_new + inverse.last @ y
@@ -214,9 +212,10 @@ def _where_enough(a: Array, b: Array, g: float, weight: Array, needed: float) ->
     end = np.concatenate([high[~out], far, low[out]])
     each = np.concatenate([weight[~out], weight[out], weight[out]])
     values = np.concatenate([begin, end])
+    least = rounding(values) * weight.sum()
     # intervals are closed: at equal values one begins before another ends
     order = np.lexsort((np.repeat([0, 1], begin.size), values))
-    inside = np.cumsum(np.concatenate([each, -each])[order]) > max(needed, RANK_ROUNDING)
+    inside = np.cumsum(np.concatenate([each, -each])[order]) > max(needed, least)
     change = np.diff(np.concatenate([[False], inside]).astype(int))
     values = values[order]
     return np.stack([values[change > 0], values[change < 0]], axis=1)

@@ -27,9 +27,9 @@ from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.scoring.row_losses import RowLosses, jackknife_error, optimism_of_splits
 from onefit.search.outcome import Outcome
-from onefit.search.scorers import FitInputs, Scoring, name_of
+from onefit.search.scorers import FitInputs, Scoring
 from onefit.uncertainty.baseline import Baseline, baselines_of
-from onefit.uncertainty.score_interval import COVERAGE_LEVEL, range_of, score_interval
+from onefit.uncertainty.score_interval import COVERAGE_LEVEL, name_of, range_of, score_interval
 
 __all__ = ["Headline", "blocks_of", "judge", "row_losses", "warn_of_drift"]
 
@@ -144,6 +144,7 @@ class _Judged:
     Attributes
     ----------
     given : FitInputs
+        With the scorer that chooses alone.
     scoring : Scoring
     model : estimator with the parameters and classes of the winner
     metric : str
@@ -173,11 +174,9 @@ class _Judged:
     def rival(self) -> _Rival:
         """The baseline with the best score; NaN and the reason if the scorer refuses it."""
         given, folds, found = self.given, self.held.folds, _Rival()
-        alone = given.only(self.metric)
         try:
             for one in baselines_of(self.model, self.scorer, given.y, self.s, folds):
-                scores = alone.pooled(folds, one.estimator)
-                score = scores.get(self.metric, np.nan)
+                score = given.pooled(folds, one.estimator).get(self.metric, np.nan)
                 if not np.isnan(score) and not score <= found.score:
                     found = _Rival(one, score, "")
                 elif found.baseline is None:
@@ -198,8 +197,7 @@ class _Judged:
     def pooled(self, folds: Folds, values: Array) -> Array:
         """Scores of the winner on each of some sets of rows, given its values there."""
         plain = self.model.spec().coding.columns_are_targets
-        alone = self.given.only(self.metric)
-        scoring = alone.scoring(self.model, folds, undefined=True, plain=plain)
+        scoring = self.given.scoring(self.model, folds, undefined=True, plain=plain)
         return np.asarray(scoring.score(self.model, values[None])[self.metric][0])
 
 
@@ -231,7 +229,8 @@ def judge(
         Losses of all candidates, if the metric is a function of them.
     """
     try:
-        return _headline(_Judged(given, scoring, model, metric, held), splits, best, rivals)
+        judged = _Judged(given.only(metric), scoring, model, metric, held)
+        return _headline(judged, splits, best, rivals)
     except Exception as error:  # of the caller's scorer; the search itself is complete
         warnings.warn(f"there is no headline_: all rows together gave: {error}", stacklevel=5)
         return None
@@ -253,7 +252,7 @@ def _headline(judged: _Judged, splits: Array, best: int, rivals: RowLosses | Non
     one_mean = losses is not None and losses.metric.members is None
     units = 1 + int(blocks_of(held.folds, judged.given.groups).max())
     interval = score_interval(
-        range_of(judged.scorer, judged.model, classifier),
+        range_of(judged.scorer, judged.model),
         score,
         left,
         optimism=optimism,

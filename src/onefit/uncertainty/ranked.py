@@ -18,10 +18,15 @@ from sklearn.model_selection import GroupKFold, KFold
 from onefit._types import Array, Indices
 from onefit.folds import Folds, leave_one_out
 
-__all__ = ["Ranked", "choose_folds", "group_codes", "whole_groups"]
+__all__ = ["Ranked", "choose_folds", "group_codes", "rounding", "whole_groups"]
 
 #: folds of "cv+" if neither the caller nor a search gives a number
 DEFAULT_FOLDS = 10
+
+
+def rounding(weights: Array) -> float:
+    """Relative rounding of sums of weights: sums that are equal but for it count as equal."""
+    return float(8.0 * np.finfo(float).eps * weights.size)
 
 
 @dataclass(frozen=True)
@@ -57,13 +62,13 @@ class Ranked:
 
     def rank(self, alpha: float) -> float:
         """(1 - alpha)(units + 1), reduced by rounding, so that a whole product stays whole."""
-        return (1.0 - alpha) * (self.units + 1.0) * (1.0 - 1e-12)
+        return (1.0 - alpha) * (self.units + 1.0) * (1.0 - rounding(self.weight))
 
     def check(self, alpha: Any) -> float:
         """``alpha``, if there are enough units for it."""
         if not isinstance(alpha, (float, int)) or not 0.0 < alpha < 1.0:
             raise ValueError(f"alpha must lie between 0 and 1, got {alpha!r}; 0.1 asks for 90 %")
-        if self.rank(alpha) > self.units * (1.0 + 1e-12):
+        if self.rank(alpha) > self.units * (1.0 + rounding(self.weight)):
             # rounded up, so that the number in the message is enough
             least = np.ceil(1e4 / (self.units + 1.0)) / 1e4
             more = "more rows (with sample_weight, its sum counts)"

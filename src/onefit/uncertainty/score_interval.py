@@ -37,28 +37,48 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import t as student
+from sklearn.base import is_classifier
 
 from onefit._types import Array
 from onefit.quantiles import levels_of, neg_pinball_loss
+from onefit.scoring import Metric
 from onefit.scoring.known import KnownScorer
 
 Range = tuple[float, float]
 
-__all__ = ["COVERAGE_LEVEL", "range_of", "score_interval"]
+__all__ = ["COVERAGE_LEVEL", "name_of", "range_of", "score_interval"]
 
 #: probability with which the interval shall hold the score on new rows (benchmarks/coverage.py
 #: measures it)
 COVERAGE_LEVEL = 0.95
 
 
-def range_of(scorer: Any, model: Any, classifier: bool) -> Range:
+def range_of(scorer: Any, model: Any) -> Range:
     """The worst and the best possible score; infinite if unknown."""
     known = KnownScorer.of(scorer)
-    if known.own and classifier:
+    if known.own and is_classifier(model):
         return 0.0, 1.0
     if known.own:
         return -np.inf, 0.0 if len(levels_of(model)) > 1 else 1.0
     return (-np.inf, 0.0) if scorer is neg_pinball_loss else known.range
+
+
+def name_of(scorer: Any, model: Any) -> str:
+    """The name of a scorer, as in scikit-learn: of errors, which are negated, it is "neg_..."."""
+    known, levels = KnownScorer.of(scorer), levels_of(model)
+    if isinstance(scorer, Metric):
+        name = scorer.name
+    elif known.func is not None:
+        name = getattr(known.func, "__name__", "score").removesuffix("_score")
+    elif not known.own:
+        name = getattr(scorer, "__name__", "<")
+        return "score" if name.startswith("<") else name
+    elif len(levels) > 1:
+        loss = model.spec().loss.name
+        return "neg_pinball_loss" if loss == "quantile" else f"neg_{loss}_loss"
+    else:
+        return "accuracy" if is_classifier(model) else "r2"
+    return f"neg_{name}" if known.sign < 0 else name
 
 
 class _Jackknife(NamedTuple):
