@@ -209,9 +209,10 @@ def test_splits_by_refit_alone_need_no_full_solution(name):
     assert found.exact.all()
 
 
-def test_block_fails_alone_where_its_factor_does():
+def test_an_indefinite_matrix_fails_where_lam_does_not_make_it_definite():
     y = np.arange(12.0)[:, None]
-    problem = Problem(np.ones((12, 12)), y, np.ones(12), Squared(), True, "total")
+    K = np.ones((12, 12)) - 0.1 * np.eye(12)
+    problem = Problem(K, y, np.ones(12), Squared(), True, "total")
     path = Block().prepare(problem, splits(12)["kfold"]).predict(np.array([1e-18, 1.0, 1e-19]))
     assert path.done.tolist() == [False, True, False]
     assert [one is None for one in path.each()] == [True, False, True]
@@ -221,6 +222,8 @@ def test_block_fails_alone_where_its_factor_does():
     assert path.exact[1].all()
     with pytest.raises(linalg.LinAlgError, match="raise lam"):
         _ = path[2]
+    with pytest.raises(linalg.LinAlgError, match="the kernel matrix is indefinite"):
+        Eigen().prepare(problem, splits(12)["kfold"])
 
 
 @pytest.mark.parametrize("method", [Block, Eigen, Exact])

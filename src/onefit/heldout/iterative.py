@@ -199,14 +199,17 @@ class _Squared(Prepared):
         return np.asarray(steps * rates.product(n, n, k).seconds > factors.seconds)
 
     def _factored(self, path: HeldOutPath, some: Indices) -> Mask:
-        """Solve some lambdas with a factor each, or many with one decomposition; which succeed."""
+        """Solve some lambdas with a factor each, or many with one decomposition.
+
+        Returns which of them have bounds; the others are iterated.
+        """
         factors = some.size * np.unique(self.splits.weight).size
         most = self.low_rank.rates.factors_per_eigendecomposition(self.problem.n)
         method = Block() if factors <= most else Eigen()
         other = method.prepare(self.problem, self.folds).predict(path.lams[some])
-        for name in ("values", "bounds", "steps"):
-            getattr(path, name)[some] = getattr(other, name)
-        return other.done
+        bounded = other.done & np.isfinite(other.bounds).all(axis=(1, 2))
+        path.put(some[bounded], other, bounded)
+        return bounded
 
     def _batches(self, lams: int) -> Iterator[Indices]:
         """Batches of splits whose columns and small matrices fit into memory."""
@@ -372,8 +375,8 @@ class _SquaredModels:
         theta = nu * top**2
         # a row that is tested and trained on has a part of nu in its own column
         reach = 0.5 * self.reach[some] + nu * top
-        with np.errstate(divide="ignore"):
-            self.far[some] = np.where(theta < 1.0, reach / (1.0 - theta), np.inf)
+        known = theta < 1.0
+        self.far[some] = reach / np.where(known, 1.0 - theta, 1.0)
         # of a prediction, in units of the root of its K_xx; a part of it for 1'a, which is not zero
         roots = xp.asarray(norms.roots[:, None])
         sums = xp.host(lib.abs(a).T @ roots)[:, 0]
@@ -385,7 +388,8 @@ class _SquaredModels:
         if problem.fit_intercept:
             own = 2.0 * own + 2.0 * summation(problem.n) * size
         self.rounding[some] = self.far[some] * rounding + own
-        self.error[some] = self.far[some] * self.norm[some] + self.rounding[some]
+        error = self.far[some] * self.norm[some] + self.rounding[some]
+        self.error[some] = np.where(known, error, np.inf)
 
     def _drift(self, a: Array, sums: Array) -> Array:
         """What rounding makes of K a, in units of the root of K_ii; sums are those of root |a|.
