@@ -157,7 +157,7 @@ def test_leave_one_out_is_left_to_the_closed_forms():
 
 
 def test_an_indefinite_matrix():
-    """Certified where the ridge compensates for it, with no claim where not, or an error."""
+    """Certified where the ridge compensates for it, with no claim where not."""
     for n in (N, 300):
         problem = make_problem(Squared(), "regression", n)
         K = problem.K.matrix - 0.5 * np.eye(n)
@@ -165,11 +165,7 @@ def test_an_indefinite_matrix():
         folds = splits(n)["kfold"]
         held = predict(Iterative(), problem, folds, 2.0)
         assert_within_bounds(held, predict(Refit(), problem, folds, 2.0), problem)
-        if n == N:
-            with pytest.raises(ValueError, match="the kernel matrix is indefinite"):
-                predict(Iterative(), problem, folds, 0.1)
-        else:
-            assert not np.isfinite(predict(Iterative(), problem, folds, 0.1).error).any()
+        assert not np.isfinite(predict(Iterative(), problem, folds, 0.1).error).any()
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -243,7 +239,8 @@ def test_a_lambda_whose_factor_fails_is_iterated():
     K, Y = (1e4 * X @ X.T).astype(np.float32), y[:, None].astype(np.float32)
     problem = Problem(K, Y, np.ones(300, np.float32), Squared(), scaling="total")
     folds = Folds.draw(KFold(3), X)
-    assert np.isinf(predict(Block(), problem, folds, 1e-3).error).all()
+    failed = Block().prepare(problem, folds).predict(np.array([1e-3]))
+    assert "singular" in failed.reasons[0]
     found = predict(Iterative(factor=True), problem, folds, 1e-3)
     expected = predict(Refit(), problem, folds, 1e-3)
     assert (np.abs(found.values - expected.values).max() <= found.error + expected.error).all()

@@ -212,7 +212,7 @@ def _from_last(
     ratio = last[1] / columns.ridge
     if (ratio > MAX_SCALING_RATIO).any():
         return None
-    return Batch.start(columns, system, last[0], last[0].scaled(ratio.astype(columns.K.dtype)))
+    return Batch.start(columns, system, last[0].scaled(ratio.astype(columns.K.dtype)), last[0].u)
 
 
 def _one_step(batch: Batch) -> None:

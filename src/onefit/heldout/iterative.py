@@ -84,8 +84,6 @@ DEVICE_TILE_BYTES = 2**31
 CG_STEPS, ASSUMED_LANDMARKS = 25, 400
 #: calls of a step, and of the small matrix of a fold in it (onefit.heldout.cost)
 CALLS_PER_CG_STEP, CALLS_PER_PRECONDITIONER = 16.0, 5.0
-#: cycles of an iteration and a residual (benchmarks/constants.py)
-MAX_REFINEMENT_CYCLES = 6
 
 
 class Iterative(HeldOutMethod):
@@ -318,16 +316,15 @@ class _SquaredModels:
     def iterate(self, systems: Ridged, wanted: Array, method: Iterative) -> None:
         """Cycles of iteration and residual for the columns whose bounds are too large."""
         left = np.flatnonzero(~(self.error <= wanted))
-        for _ in range(MAX_REFINEMENT_CYCLES):
-            if left.size == 0:
-                return
-            before = self.error[left]
+        while left.size:
+            before = self.far[left] * self.norm[left]
             room = np.maximum(wanted[left] - self.rounding[left], 0.25 * self.rounding[left])
             target = ITERATION_SHARE_OF_BOUND * room / self.far[left]
             self._correct(systems.take(left), left, target, method)
-            # where most of the bound is rounding, further steps do not lower it
-            hopeful = self.error[left] <= np.maximum(0.5 * before, 2.0 * self.rounding[left])
-            left = left[(self.error[left] > wanted[left]) & hopeful & (self.error[left] < before)]
+            # a cycle that does not halve what the residual leaves is the last
+            hopeful = self.far[left] * self.norm[left] <= 0.5 * before
+            hopeful &= np.isfinite(self.error[left])
+            left = left[(self.error[left] > wanted[left]) & hopeful]
 
     def _correct(self, systems: Ridged, left: Indices, target: Array, method: Iterative) -> None:
         xp, dtype = self.arrays, systems.size.dtype

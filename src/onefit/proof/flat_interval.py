@@ -19,9 +19,6 @@ from onefit.proof.precise import EPSILON
 
 __all__ = ["FlatInterval", "from_middle", "piece_interval", "shift_to_middle"]
 
-#: an interval that is this many times as wide as the data is open
-MAX_INTERVAL_IN_SPREADS = 1e6
-
 
 @dataclass(frozen=True)
 class FlatInterval:
@@ -106,15 +103,14 @@ def from_middle(loss: Loss, y: Array, v: Array, s: Array) -> tuple[float, float]
 def piece_interval(loss: Loss, y: Array, v: Array) -> tuple[float, float]:
     """How far all predictions may be lowered, and raised, before one of them changes its piece."""
     pieces = loss.piece(y, v)
-    size = float((np.abs(y) + np.abs(v)).max(initial=0.0))
-    most = MAX_INTERVAL_IN_SPREADS * (1.0 + size)
+    size, most = float((np.abs(y) + np.abs(v)).max(initial=0.0)), float(np.finfo(v.dtype).max) / 4.0
 
     def end(sign: float) -> float:
+        if np.array_equal(loss.piece(y, v + sign * most), pieces):
+            return np.inf
         inside, outside = 0.0, size or 1.0
         while np.array_equal(loss.piece(y, v + sign * outside), pieces):
             inside, outside = outside, 2.0 * outside
-            if outside > most:
-                return np.inf
         for _ in range(MAX_BISECTIONS):
             middle = 0.5 * (inside + outside)
             same = np.array_equal(loss.piece(y, v + sign * middle), pieces)
