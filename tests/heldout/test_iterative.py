@@ -150,9 +150,10 @@ def test_a_looser_tolerance_takes_fewer_steps():
         assert_within_bounds(held, predict(Refit(), problem, folds, 1e-3), problem, wanted)
 
 
-def test_leave_one_out_is_left_to_the_closed_forms():
-    problem = make_problem(Squared(), "regression", 250)
-    with pytest.raises(ValueError, match=r"250 splits, one row each; .* use method='eigen'"):
+@pytest.mark.parametrize(("loss", "other"), [(Squared(), "eigen"), (Huber(0.3), "exact")])
+def test_leave_one_out_is_left_to_other_methods(loss, other):
+    problem = make_problem(loss, "regression", 250)
+    with pytest.raises(ValueError, match=f"250 splits, one row each: use method='{other}'"):
         Iterative().prepare(problem, leave_one_out(250))
 
 

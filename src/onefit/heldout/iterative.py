@@ -69,7 +69,7 @@ from onefit.proof.precise import EPSILON, summation
 
 __all__ = ["Iterative", "fit_on_device"]
 
-#: splits of one row each above which the method is refused: the closed forms are far cheaper
+#: splits of one row each above which the method is refused: the other methods are far cheaper
 MAX_SINGLE_ROW_SPLITS = 200
 #: numbers in one array of the iteration, and small matrices held at a time
 MAX_COLUMN_ELEMENTS, MAX_SMALL_MATRICES = 2**25, 64
@@ -123,10 +123,10 @@ class Iterative(HeldOutMethod):
         self.check(problem)
         sizes = np.array([rows.size for rows in folds.removed])
         if (sizes == 1).all() and sizes.size > MAX_SINGLE_ROW_SPLITS:
+            other = "'eigen' or 'block', closed forms," if problem.quadratic else "'exact'"
             raise ValueError(
                 f"method 'iterative' solves a system for each of the {sizes.size} splits, one row "
-                "each; leave-one-out has closed forms: use method='eigen' or 'block', or a "
-                "splitter with fewer folds"
+                f"each: use method={other} or a splitter with fewer folds"
             )
         splits, low_rank = Splits.columns(problem, folds), LowRank(problem.K, problem.s)
         if problem.quadratic:
