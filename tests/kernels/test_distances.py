@@ -257,7 +257,7 @@ def test_float32_distances_that_float32_cannot_hold_are_an_error():
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("metric", METRICS)
 def test_distances_that_vanish_are_an_error(metric, make):
-    """With gamma="scale" all rows would be the same point; but such rows are no error."""
+    """With gamma="scale" all rows would be the same point, which is an error unless they are."""
     X = np.array([[0.0], [1.0], [-1.0]])
     for dtype, size in ((np.float32, 1e-20), (np.float64, 1e-155), (np.float64, 1e-170)):
         points, scale = Geometry(make((size * X).astype(dtype))), min(1.0 / size, 1e150)
