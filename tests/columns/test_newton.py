@@ -415,7 +415,6 @@ def test_some_columns_go_their_way_and_are_put_back():
     _, batch = batch_of(Huber(0.3), "regression", at=somewhere, weight="random")
     whole = batch.take(np.arange(4))
     minimise(whole)
-    batch.own()
     kept = batch.at.u.copy()
     part = batch.take(np.array([3, 1]))
     minimise(part)

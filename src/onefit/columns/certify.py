@@ -86,7 +86,6 @@ def refine(
         part.error = found.error
         part.pieces = part.columns.loss.piece(part.columns.y, found.values)
         part.held = np.full_like(found.values, np.nan)
-        batch.own()
         batch.put(some[better], part, better)
 
 

@@ -141,15 +141,14 @@ class Batch:
             setattr(part, name, getattr(self, name)[..., columns])
         return part
 
-    def own(self) -> None:
-        """Copy the arrays, because :meth:`put` writes to them."""
-        self.at, self.pieces, self.held = self.at.copy(), self.pieces.copy(), self.held.copy()
-
     def put(self, columns: Any, part: Batch, some: Any = slice(None)) -> None:
-        """Write back what :meth:`take` gave, or some columns of that."""
+        """Replace what :meth:`take` gave, or some columns of that; no array is written to."""
+        self.at = self.at.copy()
         self.at.put(columns, part.at.take(some))
         for name in _STATE:
-            getattr(self, name)[..., columns] = getattr(part, name)[..., some]
+            found = getattr(self, name).copy()
+            found[..., columns] = getattr(part, name)[..., some]
+            setattr(self, name, found)
 
     @property
     def smooth(self) -> bool:
@@ -422,7 +421,6 @@ def minimise(batch: Batch, max_steps: int = MAX_NEWTON_STEPS) -> None:
     """Newton steps until every column has converged, or needs another method."""
     pending = np.flatnonzero(~batch.settled)
     part = batch.take(pending) if pending.size < batch.settled.size else replace(batch)
-    batch.own()
     for _ in range(max_steps if pending.size else 0):
         before = part.change
         part.step()
