@@ -318,7 +318,7 @@ class HeldOutMethod(ABC):
     ----------
     name : str
     requires : tuple of str
-        Members that the loss must have, beyond those that every fit needs.
+        Members the loss must have.
     quadratic_only : bool
         Whether the loss must be quadratic.
     products_only : bool
@@ -328,7 +328,7 @@ class HeldOutMethod(ABC):
     """
 
     name: ClassVar[str]
-    requires: ClassVar[tuple[str, ...]] = ("max_curvature",)
+    requires: ClassVar[tuple[str, ...]] = ("gradient", "curvature", "max_curvature")
     quadratic_only: ClassVar[bool] = False
     products_only: ClassVar[bool] = False
     on_device: ClassVar[bool] = False

@@ -35,6 +35,7 @@ class Limit(HeldOutMethod):
     """Order infinity of the influence series, with its error bound: one Newton step per fold."""
 
     name = "limit"
+    requires = ("value", "gradient", "curvature", "max_curvature", "piece")
     on_device = True
 
     def prepare(self, problem: Problem, folds: Folds) -> LeaveOutDriver:
@@ -56,6 +57,7 @@ class Exact(HeldOutMethod):
     """The limit, followed by Newton steps until it is the leave-out solution."""
 
     name = "exact"
+    requires = Limit.requires
     on_device = True
 
     def prepare(self, problem: Problem, folds: Folds) -> LeaveOutDriver:
