@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from heldout._twins import Expectile, FailsNear, make_problem, predict, splits
 
-from onefit import linalg
+from onefit import KernelRegressor, KernelSearchCV, linalg
 from onefit.columns.fit import fit
 from onefit.folds import Folds
 from onefit.heldout import (
@@ -376,3 +376,18 @@ def test_what_failed_has_neither_values_nor_steps():
     assert (path.steps[[0, 2, 3, 4]] == 3).all()
     with pytest.raises(linalg.LinAlgError, match="no reason"):
         _ = path[1]
+
+
+def test_an_indefinite_kernel_costs_its_own_candidates_their_scores():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+
+    def signed(A, B):
+        return np.sin(A @ B.T) - 0.5 * (A[:, :1] == B[:, :1].T)
+
+    grid = {"kernel": ["rbf", signed], "lam": np.logspace(-6, -4, 6)}
+    with pytest.warns(UserWarning, match="6 of 12 candidates have no score"):
+        search = KernelSearchCV(KernelRegressor(), grid, cv=3, method="eigen").fit(X, X[:, 0])
+    done = np.isfinite(search.cv_results_["mean_test_score"])
+    kernels = search.cv_results_["param_kernel"]
+    assert (done == np.array([one == "rbf" for one in kernels])).all()
+    assert "indefinite" in search.cv_results_["reason"][~done][0]
