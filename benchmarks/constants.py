@@ -35,7 +35,6 @@ CONSTANTS = {
         "linalg.partial_eigh.MIN_BLOCK_ROWS",
     ),
     "hinge, exact": (
-        "columns.certify.MAX_DRIFT_SHARE_OF_TOLERANCE",
         "columns.certify.MAX_EXTRA_STEPS",
         "columns.certify.WANTED_SHARE_OF_TOLERANCE",
         "columns.newton.MAX_FULL_STEPS",
@@ -43,7 +42,6 @@ CONSTANTS = {
         "columns.newton.MAX_OBJECTIVE_RATIO",
         "columns.newton.MAX_SLOPE_SHARE",
         "columns.newton.MIN_DECREASE_SHARE",
-        "columns.newton.MIN_STEP_SHARE",
         "heldout.path.MAX_BATCH_COLUMNS",
         "systems.update.MAX_CHANGED_SHARE",
     ),
@@ -64,7 +62,6 @@ CONSTANTS = {
     ),
     "ridge, iterative": (
         "heldout.iterative.ITERATION_SHARE_OF_BOUND",
-        "heldout.iterative.MAX_REFINEMENT_CYCLES",
         "inverse.krylov.RESIDUAL_FLOOR_IN_ROUNDINGS",
         "inverse.low_rank.BLOCK_COLUMNS",
         "inverse.low_rank.CG_STEPS_PER_ROOT_CONDITION",

@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict, plan
 from onefit.config import config_context, set_config
 from onefit.folds import Folds
-from onefit.heldout import Block, Eigen, Iterative
+from onefit.heldout import Block, Eigen, Exact, Iterative
 from onefit.kernels import (
     CallableKernel,
     Gaussian,
@@ -36,7 +36,7 @@ from onefit.kernels import (
 )
 from onefit.linalg import HOST, arrays_of
 from onefit.linalg.rates import CUDA_RATES
-from onefit.losses import Squared
+from onefit.losses import Squared, SquaredHinge
 from onefit.problem import Problem
 
 KERNELS = [
@@ -232,6 +232,20 @@ def test_single_precision_is_iterated_in_it_and_certified_in_double(there):
     # another rounding of the entries of K is all that differs
     assert np.abs(found.values - exact.predict(lams).values).max() < 1e-3
     assert (found.error < 1e-4).all()
+
+
+def test_single_precision_without_a_factor_is_solved_by_eigenvectors(there):
+    X, _ = sample(n=12)
+    K = np.ones((12, 12), np.float32)
+    y, s = np.where(np.arange(12)[:, None] % 2, 1.0, -1.0), np.ones(12)
+    folds, columns = draw(KFold(3), X), (y.astype(np.float32), s.astype(np.float32))
+    for loss in (SquaredHinge(), Squared()):
+        found = [
+            Exact().prepare(Problem(one, *columns, loss), folds).predict(np.array([1e-9]))[0]
+            for one in (K, there(K))
+        ]
+        gap = np.abs(found[0].values - found[1].values).max()
+        assert gap <= found[0].error.max() + found[1].error.max()
 
 
 @pytest.mark.parametrize("method", [Block(), Eigen()], ids=lambda m: m.name)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from heldout._twins import Expectile, FailsNear, make_problem, predict, splits
 
-from onefit import linalg
+from onefit import KernelRegressor, KernelSearchCV, linalg
 from onefit.columns.fit import fit
 from onefit.folds import Folds
 from onefit.heldout import (
@@ -209,9 +209,10 @@ def test_splits_by_refit_alone_need_no_full_solution(name):
     assert found.exact.all()
 
 
-def test_block_fails_alone_where_its_factor_does():
+def test_an_indefinite_matrix_fails_where_lam_does_not_make_it_definite():
     y = np.arange(12.0)[:, None]
-    problem = Problem(np.ones((12, 12)), y, np.ones(12), Squared(), True, "total")
+    K = np.ones((12, 12)) - 0.1 * np.eye(12)
+    problem = Problem(K, y, np.ones(12), Squared(), True, "total")
     path = Block().prepare(problem, splits(12)["kfold"]).predict(np.array([1e-18, 1.0, 1e-19]))
     assert path.done.tolist() == [False, True, False]
     assert [one is None for one in path.each()] == [True, False, True]
@@ -221,6 +222,8 @@ def test_block_fails_alone_where_its_factor_does():
     assert path.exact[1].all()
     with pytest.raises(linalg.LinAlgError, match="raise lam"):
         _ = path[2]
+    with pytest.raises(linalg.LinAlgError, match="the kernel matrix is indefinite"):
+        Eigen().prepare(problem, splits(12)["kfold"])
 
 
 @pytest.mark.parametrize("method", [Block, Eigen, Exact])
@@ -373,3 +376,18 @@ def test_what_failed_has_neither_values_nor_steps():
     assert (path.steps[[0, 2, 3, 4]] == 3).all()
     with pytest.raises(linalg.LinAlgError, match="no reason"):
         _ = path[1]
+
+
+def test_an_indefinite_kernel_costs_its_own_candidates_their_scores():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+
+    def signed(A, B):
+        return np.sin(A @ B.T) - 0.5 * (A[:, :1] == B[:, :1].T)
+
+    grid = {"kernel": ["rbf", signed], "lam": np.logspace(-6, -4, 6)}
+    with pytest.warns(UserWarning, match="6 of 12 candidates have no score"):
+        search = KernelSearchCV(KernelRegressor(), grid, cv=3, method="eigen").fit(X, X[:, 0])
+    done = np.isfinite(search.cv_results_["mean_test_score"])
+    kernels = search.cv_results_["param_kernel"]
+    assert (done == np.array([one == "rbf" for one in kernels])).all()
+    assert "indefinite" in search.cv_results_["reason"][~done][0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from heldout._twins import (
@@ -302,17 +304,22 @@ def test_a_constant_kernel(method, fit_intercept):
         assert_equal_refits(problem, splits(12)[name], 1e-2, [method])
 
 
-def test_a_singular_matrix_is_refused_by_block_and_served_by_eigen():
+def test_a_singular_matrix_has_no_factor_and_is_served_by_eigenvectors():
     y = np.arange(12.0)[:, None]
     problem = Problem(np.ones((12, 12)), y, np.ones(12), Squared(), True, "total")
     folds = splits(12)["kfold"]
+    prepared = Block().prepare(problem, folds)
     with pytest.raises(
         np.linalg.LinAlgError, match="raise lam, centre and scale X, or use method='eigen'"
     ):
-        predict(Block(), problem, folds, 1e-18)
-    held = predict(Eigen(), problem, folds, 1e-18)
-    for train, values in zip(folds.train, held.by_fold, strict=True):
-        np.testing.assert_allclose(values, y[train].mean(), rtol=1e-12)
+        prepared.models(1e-18)
+    path = prepared.predict(np.array([1e-18, 1.0, 1e-19]))
+    assert path.done.all()
+    for held in (path[0], path[2], predict(Eigen(), problem, folds, 1e-18)):
+        for train, values in zip(folds.train, held.by_fold, strict=True):
+            np.testing.assert_allclose(values, y[train].mean(), rtol=1e-12)
+    with pytest.raises(np.linalg.LinAlgError, match="is singular to working precision"):
+        predict(Block(), replace(problem, K=np.diag(np.arange(12.0) - 3.0)), folds, 1e-18)
 
 
 @pytest.mark.parametrize("method", FAST)

@@ -5,6 +5,7 @@ import pytest
 
 from onefit.folds import Folds
 from onefit.gram import DenseGram
+from onefit.heldout import Refit
 from onefit.heldout.train_test import TrainTest
 from onefit.losses.regression import Squared
 from onefit.problem import Problem
@@ -84,6 +85,29 @@ def test_single_precision_and_few_lams():
         expected = honest(rounded, problem.Y.astype(float), s, LAMS[i], 1)
         np.testing.assert_allclose(found.values[i], expected, atol=1e-4)
         np.testing.assert_allclose(few.values[i - 6], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_two_training_rows(intercept):
+    s = np.zeros(N)
+    s[:2] = 1.0, 2.0
+    problem = problem_of(kernel(0.5), s, intercept)
+    found = predict_test(problem, LAMS)
+    for i, lam in enumerate(LAMS):
+        expected = honest(problem.K.matrix, problem.Y, s, lam, intercept)
+        assert (np.abs(found.values[i] - expected) <= found.bounds[i, 0] + 1e-14).all()
+
+
+@pytest.mark.parametrize("lams", [LAMS, LAMS[-2:]], ids=["form", "path"])
+def test_training_rows_of_weight_zero_are_not_trained_on(lams):
+    s = np.ones(N)
+    s[3:9] = 0.0
+    problem = problem_of(kernel(0.5), s, True)
+    folds = Folds.from_pairs(N, [(np.arange(TRAIN), np.arange(TRAIN, N))])
+    found = TrainTest().prepare(problem, folds).predict(lams)
+    expected = Refit().prepare(problem, folds).predict(lams)
+    gap = np.abs(found.values - expected.values).max(axis=(1, 2))
+    assert (gap <= (found.error + expected.error)[:, 0]).all()
 
 
 def test_an_indefinite_kernel_is_refused():

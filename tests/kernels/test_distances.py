@@ -252,3 +252,21 @@ def test_float32_distances_that_float32_cannot_hold_are_an_error():
     X = np.array([[0.0], [1e19], [-1e19]], np.float32)
     with pytest.raises(ValueError, match="overflow float32"):
         Geometry(X).take("sqeuclidean")
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("metric", METRICS)
+def test_distances_that_vanish_are_an_error(metric, make):
+    """With gamma="scale" all rows would be the same point, which is an error unless they are."""
+    X = np.array([[0.0], [1.0], [-1.0]])
+    for dtype, size in ((np.float32, 1e-20), (np.float64, 1e-155), (np.float64, 1e-170)):
+        points, scale = Geometry(make((size * X).astype(dtype))), min(1.0 / size, 1e150)
+        if metric == "manhattan":
+            assert points.take(metric, scale=scale)[0, 1] > 0.0
+            continue
+        scale = scale if metric == "euclidean" else scale**2
+        with pytest.raises(ValueError, match=f"vanish in {np.dtype(dtype).name}: rescale X"):
+            points.take(metric, scale=scale)
+        assert np.isfinite(points.take(metric, scale=1.0)).all()
+    for same in (np.zeros((3, 2)), np.full((3, 2), 1e-170)):
+        assert np.ptp(Geometry(make(same)).take(metric, scale=1e308)) == 0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from adversarial.reference import reference
@@ -13,7 +15,7 @@ from scipy.optimize import brentq
 
 from onefit.gram import as_gram
 from onefit.heldout.refit import refit_fold
-from onefit.losses import Huber, Logistic, SmoothedHinge, Squared
+from onefit.losses import EpsilonInsensitive, Huber, Logistic, SmoothedHinge, Squared
 from onefit.problem import Problem
 from onefit.proof.certificate import ApproximateModels
 from onefit.proof.norms import Norms
@@ -189,6 +191,23 @@ def test_the_middle_of_a_flat_stretch(loss, shift):
     bound = one.bound()
     assert bound.function[0] < 1e-7
     assert abs(shift) <= bound.intercept[0] <= abs(shift) + 1e-8
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-25])
+def test_a_flat_interval_with_ends_far_from_the_targets(unit):
+    """Its ends are rounded more than targets and predictions are, and so is its middle."""
+    y = unit * np.array([0.338588878, -0.131964139, -0.348322106, -0.113316273])[:, None]
+    loss = EpsilonInsensitive(4331.8879420755175 * unit, 81.0 * unit)
+    middle = (Fraction(y[0, 0]) + Fraction(y[2, 0])) / 2
+    b = float(middle) + unit * np.linspace(-1e-12, 1e-12, 101)
+    u, s, ridge = np.tile(b, (4, 1)), np.ones((4, 1)), np.full(101, 1.0 / unit)
+    norms = Norms.of(as_gram(np.eye(4)))
+    models = ApproximateModels(
+        norms, np.arange(4), loss, True, y, s, ridge, np.zeros((4, 101)), u, np.zeros(101)
+    )
+    off = np.array([abs(float(Fraction(one) - middle)) for one in b])
+    assert (off <= models.bound().intercept).all()
+    assert (models.bound().intercept <= 1e-9 * unit).all()
 
 
 def test_a_nearly_flat_middle_is_no_certificate():

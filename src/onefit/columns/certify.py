@@ -26,12 +26,11 @@ from onefit.systems import NewtonModel, System
 __all__ = ["WANTED_SHARE_OF_TOLERANCE", "bound", "certify", "refine"]
 
 #: largest number of Newton steps after a solution whose certificate is not small enough
-#: (benchmarks/constants.py, with the next two)
+#: (benchmarks/constants.py)
 MAX_EXTRA_STEPS = 3
-#: share of EXACT_TOLERANCE that a certificate should reach
+#: share of EXACT_TOLERANCE that a certificate should reach, and the drift of the predictions may
+#: before they are recomputed (benchmarks/constants.py)
 WANTED_SHARE_OF_TOLERANCE = 0.1
-#: share of EXACT_TOLERANCE that the drift of the predictions may reach before they are recomputed
-MAX_DRIFT_SHARE_OF_TOLERANCE = 0.01
 
 
 def certify(
@@ -83,13 +82,10 @@ def refine(
     better = np.flatnonzero(found.error < part.error)
     if better.size:
         size = np.abs(found.a).T @ batch.columns.problem.norms.roots
-        part.at = part.base = Solution(
-            found.a, found.b, found.values, summation(found.a.shape[0]) * size
-        )
+        part.at = Solution(found.a, found.b, found.values, summation(found.a.shape[0]) * size)
         part.error = found.error
         part.pieces = part.columns.loss.piece(part.columns.y, found.values)
         part.held = np.full_like(found.values, np.nan)
-        batch.own()
         batch.put(some[better], part, better)
 
 
@@ -215,7 +211,7 @@ def _drifted(batch: Batch) -> Mask:
     norms, steep = columns.problem.norms, float(columns.loss.max_curvature)
     stiff = steep * columns.weights.sum(axis=0) / (8.0 * columns.ridge)
     reach = norms.diagonal * batch.at.drift * (1.0 + np.sqrt(stiff))
-    return np.asarray(~(reach <= MAX_DRIFT_SHARE_OF_TOLERANCE * EXACT_TOLERANCE * columns.scale))
+    return np.asarray(~(reach <= WANTED_SHARE_OF_TOLERANCE * EXACT_TOLERANCE * columns.scale))
 
 
 def _in_double(batch: Batch) -> tuple[Array, Array, Array]:

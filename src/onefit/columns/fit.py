@@ -106,7 +106,6 @@ def certified(
     without ``max_curvature``.
     """
     batch = Batch.start(columns, Cholesky(columns.problem, columns.ridge), found)
-    batch.own()
     batch.settled[:] = True  # the certificate decides whether it is
     batch.steps[:] = found.steps
     if not hasattr(columns.loss, "max_curvature"):

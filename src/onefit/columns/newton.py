@@ -21,12 +21,12 @@ smooth loss converges quadratically, or linearly where a system keeps its curvat
 another point. If A is empty the model says nothing of b, which then moves to where sum s g
 vanishes; when the loss is flat in b at the minimum, the middle of the flat interval is taken.
 
-**Base.** The model is minimised as a change from a base (a, b, u = K a + b), which need not be
-where the loss is replaced by its model. A base at which points without curvature have their
-coefficients a_i = -s_i g_i / (2 Lambda) already spares most of a product with K: the end of the
-last full step is one, wherever the line search stopped; so is, for a piecewise quadratic loss, the
-solution at another lambda, multiplied by the ratio of the two. So predictions are carried from step
-to step and from lambda to lambda. What rounding does to them on the way, their drift, is counted;
+**Start.** The model is minimised as a change from the current point (a, b, u = K a + b), which need
+not be where the loss is replaced by its model. Where points without curvature have their
+coefficients a_i = -s_i g_i / (2 Lambda) already, most of a product with K is spared: after a full
+step they do, and so does, for a piecewise quadratic loss, the solution at another lambda multiplied
+by the ratio of the two, with the model of that solution. So predictions are carried from step to
+step and from lambda to lambda. What rounding does to them on the way, their drift, is counted;
 before it matters to an error bound, predictions are recomputed from the coefficients.
 """
 
@@ -65,9 +65,6 @@ MIN_DECREASE_SHARE = 0.3
 #: share of its slope that a line search may leave; a smaller one saves no steps
 #: (benchmarks/ablation.py)
 MAX_SLOPE_SHARE = 0.01
-#: share of a step that must be taken for its end to be the base of the next: below, digits are lost
-#: (benchmarks/constants.py)
-MIN_STEP_SHARE = 0.01
 #: largest step of a smooth loss, in units of the distance of its points from zero
 #: (benchmarks/constants.py)
 MAX_RELATIVE_STEP = 16.0
@@ -90,12 +87,11 @@ class Batch:
     system : System
     at : Solution
         The current point of each column.
-    base : Solution
-        Origin of the next step.
     pieces : (n, k) array
         The pieces of the loss that the next step takes for its model.
     held : (n, k) array
-        Points on these pieces, for rows that ``at`` takes across them; NaN for all others.
+        Predictions at which the loss is replaced by its model, where ``at`` has others; NaN
+        elsewhere.
     ceiling : (k,) array
         The objective that no step from piece to next piece may exceed, MAX_OBJECTIVE_RATIO times
         that of the first point; NaN before the first step, minus infinity after one that would
@@ -114,7 +110,6 @@ class Batch:
     columns: Columns
     system: System
     at: Solution
-    base: Solution
     pieces: Array
     held: Array
     ceiling: Array
@@ -126,34 +121,34 @@ class Batch:
 
     @classmethod
     def start(
-        cls, columns: Columns, system: System, at: Solution, base: Solution | None = None
+        cls, columns: Columns, system: System, at: Solution, spot: Array | None = None
     ) -> Batch:
-        """Columns at the points ``at``, whose arrays are not written to."""
-        k, pieces = columns.ridge.size, columns.loss.piece(columns.y, at.u)
+        """Columns at the points ``at``, whose arrays are not written to.
+
+        The first step's model is that of the loss at the predictions ``spot``, if given.
+        """
+        k, held = columns.ridge.size, np.full_like(at.u, np.nan) if spot is None else spot
+        pieces = columns.loss.piece(columns.y, at.u if spot is None else spot)
         no, far = np.zeros((2, k), dtype=bool), np.full((2, k), np.inf)
-        held, ceiling = np.full_like(at.u, np.nan), np.full(k, np.nan)
-        steps = np.zeros(k, dtype=np.intp)
-        return cls(columns, system, at, base or at, pieces, held, ceiling, steps, *no, *far)
+        ceiling, steps = np.full(k, np.nan), np.zeros(k, dtype=np.intp)
+        return cls(columns, system, at, pieces, held, ceiling, steps, *no, *far)
 
     def take(self, columns: Any) -> Batch:
         """A batch of some of the columns."""
         part = replace(self, columns=self.columns.take(columns), system=self.system.take(columns))
-        part.at, part.base = self.at.take(columns), self.base.take(columns)
+        part.at = self.at.take(columns)
         for name in _STATE:
             setattr(part, name, getattr(self, name)[..., columns])
         return part
 
-    def own(self) -> None:
-        """Copy the arrays, because :meth:`put` writes to them."""
-        self.at, self.base, self.pieces = self.at.copy(), self.base.copy(), self.pieces.copy()
-        self.held = self.held.copy()
-
     def put(self, columns: Any, part: Batch, some: Any = slice(None)) -> None:
-        """Write back what :meth:`take` gave, or some columns of that."""
+        """Replace what :meth:`take` gave, or some columns of that; no array is written to."""
+        self.at = self.at.copy()
         self.at.put(columns, part.at.take(some))
-        self.base.put(columns, part.base.take(some))
         for name in _STATE:
-            getattr(self, name)[..., columns] = getattr(part, name)[..., some]
+            found = getattr(self, name).copy()
+            found[..., columns] = getattr(part, name)[..., some]
+            setattr(self, name, found)
 
     @property
     def smooth(self) -> bool:
@@ -167,8 +162,7 @@ class Batch:
 
     def step(self, full: bool = False) -> None:
         """One Newton step of every column: in full, or as far as the objective falls."""
-        columns, at = self.columns, self.at
-        spot = self._spot()
+        columns, spot = self.columns, self._spot()
         g = columns.weights * columns.loss.gradient(columns.y, spot)
         d = self._curvature(g)
         there, determined = self._minimum(g, d)
@@ -177,18 +171,18 @@ class Batch:
             if stray.any():
                 d = np.where(stray, np.maximum(d, held), d)
                 there, determined = self._minimum(g, d)
-        move, pieces = there.u - at.u, columns.loss.piece(columns.y, there.u)
+        pieces = columns.loss.piece(columns.y, there.u)
         # points that are not on one parabola all the way: all of them if the loss is smooth
         bent = columns.train if self.smooth else (pieces != self.pieces) & columns.train
-        self.base, self.change = there, np.abs(move).max(axis=0)
+        self.change = np.abs(there.u - spot).max(axis=0)
         exact = self.system.tolerance * self.change <= LINEAR_TOLERANCE_IN_SCALES * columns.scale
         self.settled = (self.change <= self._small()) | (exact & ~bent.any(axis=0))
         leap, high = self._leaps(there, full)
         t, search = np.where(high, 0.0, 1.0), np.flatnonzero(~(self.settled | leap | high))
         if search.size and not full and not self.kept:
-            t[search] = self._lengths(search, bent, g, d, move)
+            t[search] = self._lengths(search, there)
         before = self.pieces
-        self._go(t, pieces)
+        self._go(there, t, pieces)
         if leap.any():
             self._next_piece(np.flatnonzero(leap & (self.steps + 1 < MAX_FULL_STEPS)), before, spot)
         self.steps = self.steps + 1
@@ -255,53 +249,46 @@ class Batch:
         return np.asarray(tolerance * scale + 4.0 * epsilon * np.abs(self.at.u).max(axis=0))
 
     def _minimum(self, g: Array, d: Array) -> tuple[Solution, Mask]:
-        """The minimisers of the models at weighted gradients g, seen from the base."""
-        K, base = self.columns.K, self.base
+        """The minimisers of the models at weighted gradients g."""
+        K, at = self.columns.K, self.at
         model, pull = self._model(g, d)
         da, db = self.system.solve(model)
         determined = model.curved | (not self.columns.problem.fit_intercept)
-        db = np.where(determined, db, self.at.b - base.b)
         u = K.matmul(da)
         da += model.fixed
         size = self._sizes(da)
-        u += base.u
+        u += at.u
         u += pull
         u += db
-        da += base.a
+        da += at.a
         # the sum of products, and the rounding of the coefficients themselves
-        drift = base.drift + self._rounding(size, u) + self.columns.epsilon * self._sizes(da)
-        return Solution(da, base.b + db, u, drift), determined
+        drift = at.drift + self._rounding(size, u) + self.columns.epsilon * self._sizes(da)
+        return Solution(da, at.b + db, u, drift), determined
 
     def _model(self, g: Array, d: Array) -> tuple[NewtonModel, Array]:
-        """Newton's models seen from the base, and K times their fixed part."""
-        two, base = 2.0 * self.columns.penalty, self.base
+        """Newton's models as changes from the current points, and K times their fixed part."""
+        two, at = 2.0 * self.columns.penalty, self.at
         curved, sd = d > 0, self.columns.problem.s[:, None] * d
-        gap = base.u - self._spot()
+        gap = at.u - self._spot()
         gap *= sd
         gap += g
         gap /= two
-        gap += base.a
+        gap += at.a
         fixed = gap * (curved - 1.0)
-        fixed *= np.abs(fixed) > 4.0 * np.finfo(gap.dtype).eps * np.abs(base.a)
+        fixed *= np.abs(fixed) > 4.0 * np.finfo(gap.dtype).eps * np.abs(at.a)
         pull = self.columns.K.matmul(fixed)
         missing = -two * gap / (sd + ~curved) - pull
         missing *= curved
-        return NewtonModel(d, missing, fixed, base.a.sum(axis=0) + fixed.sum(axis=0)), pull
+        return NewtonModel(d, missing, fixed, at.a.sum(axis=0) + fixed.sum(axis=0)), pull
 
-    def _go(self, t: Array, pieces: Array) -> None:
-        """Move the part t of the way to the base, whose points are on ``pieces``."""
-        base, at, short, self.pieces = self.base, self.at, np.flatnonzero(t != 1.0), pieces
-        self.held = np.full_like(base.u, np.nan)
-        if short.size == 0:
-            self.at = base
-            return
-        a, b, u = (_between(getattr(at, x), getattr(base, x), t) for x in ("a", "b", "u"))
-        self.at = Solution(a, b, u, t * base.drift + np.abs(1.0 - t) * at.drift)
-        self._look(short)
-        far = np.flatnonzero(~(t >= MIN_STEP_SHARE))
-        if far.size:
-            self.base = base.copy()
-            self.base.put(far, self.at.take(far))
+    def _go(self, there: Solution, t: Array, pieces: Array) -> None:
+        """Move the part t of the way to a point whose rows are on ``pieces``."""
+        at, short, self.pieces = self.at, np.flatnonzero(t != 1.0), pieces
+        self.at, self.held = there, np.full_like(there.u, np.nan)
+        if short.size:
+            a, b, u = (_between(getattr(at, x), getattr(there, x), t) for x in ("a", "b", "u"))
+            self.at = Solution(a, b, u, t * there.drift + np.abs(1.0 - t) * at.drift)
+            self._look(short)
 
     def _next_piece(self, some: Indices, before: Array, u: Array) -> None:
         """Limit every point of some columns to the piece next to the one it was on.
@@ -335,25 +322,13 @@ class Batch:
         self.pieces[:, columns] = loss.piece(y, self.at.u[:, columns])
         self.held[:, columns] = np.nan
 
-    def _lengths(self, some: Indices, changed: Mask, g: Array, d: Array, move: Array) -> Array:
-        """1 where the full step decreases the objective enough for its slope, else the minimum.
-
-        A point that keeps its piece (gradient g, curvature d) is on one parabola all the way, and
-        these add up to one; only the others, ``changed``, are looked at.
-        """
-        columns = self.columns.take(some)
-        loss, s, y = columns.loss, columns.weights, columns.y
-        rows = np.flatnonzero(changed[:, some].any(axis=1))
-        g, du, a, u = g[:, some], move[:, some], self.at.a[:, some], self.at.u[:, some]
-        da, db = self.base.a[:, some] - a, (self.base.b - self.at.b)[some]
-        df, two = du - db, 2.0 * columns.penalty
-        linear, quadratic = two * linalg.dots(a, df), two * linalg.dots(da, df)
-        slope = linalg.dots(g, du) + linear
-        bent = s * du
-        bent *= d[:, some]
-        y, u, step, s = y[rows], u[rows], du[rows], s[rows]
-        linear = slope - linalg.dots(g[rows], step)
-        quadratic += linalg.dots(bent, du) - linalg.dots(bent[rows], step)
+    def _lengths(self, some: Indices, there: Solution) -> Array:
+        """1 where the full step decreases the objective enough for its slope, else the minimum."""
+        columns, at, there = self.columns.take(some), self.at.take(some), there.take(some)
+        loss, s, y, u, step = columns.loss, columns.weights, columns.y, at.u, there.u - at.u
+        two, df = 2.0 * columns.penalty, step - (there.b - at.b)
+        linear, quadratic = two * linalg.dots(at.a, df), two * linalg.dots(there.a - at.a, df)
+        slope = linalg.dots(s * loss.gradient(y, u), step) + linear
         gain = linalg.dots(s, loss.value(y, u + step) - loss.value(y, u))
         t = np.ones(some.size)
         search = np.flatnonzero(~(gain + linear + 0.5 * quadratic <= MIN_DECREASE_SHARE * slope))
@@ -385,7 +360,7 @@ class Batch:
         """Predictions from the coefficients, without what rounding has added up over the steps."""
         u = self.columns.K.matmul(self.at.a) + self.at.b
         drift = self._rounding(self._sizes(self.at.a), u)
-        self.at = self.base = replace(self.at, u=u, drift=drift)
+        self.at = replace(self.at, u=u, drift=drift)
         self.pieces, self.held = self.columns.loss.piece(self.columns.y, u), np.full_like(u, np.nan)
 
     def _sizes(self, a: Array) -> Array:
@@ -446,7 +421,6 @@ def minimise(batch: Batch, max_steps: int = MAX_NEWTON_STEPS) -> None:
     """Newton steps until every column has converged, or needs another method."""
     pending = np.flatnonzero(~batch.settled)
     part = batch.take(pending) if pending.size < batch.settled.size else replace(batch)
-    batch.own()
     for _ in range(max_steps if pending.size else 0):
         before = part.change
         part.step()

@@ -91,7 +91,6 @@ def minimised(batch: Batch) -> None:
     """
     minimise(batch)
     batch.recompute()
-    batch.own()
     rough = np.flatnonzero(batch.settled & ~stationary(batch))
     if rough.size:
         part = batch.take(rough)

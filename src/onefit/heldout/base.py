@@ -246,6 +246,13 @@ class HeldOutPath:
         mine[:, j] = values
         self.bounds[i, k, j] = error + np.abs(mine[:, j] - values).max(axis=0)
 
+    def put(self, some: Indices, other: HeldOutPath, which: Any = slice(None)) -> None:
+        """Replace what is known at some lambdas by ``which`` of another path."""
+        for name in ("values", "bounds", "exact", "moved", "steps"):
+            getattr(self, name)[some] = getattr(other, name)[which]
+        for i, reason in zip(some, np.array(other.reasons)[which], strict=True):
+            self.reasons[i] = str(reason)
+
     def fail(self, i: int, reason: str) -> None:
         """No values at the i-th lambda."""
         self.values[i], self.bounds[i], self.reasons[i] = np.nan, np.nan, reason

@@ -212,7 +212,7 @@ def _from_last(
     ratio = last[1] / columns.ridge
     if (ratio > MAX_SCALING_RATIO).any():
         return None
-    return Batch.start(columns, system, last[0], last[0].scaled(ratio.astype(columns.K.dtype)))
+    return Batch.start(columns, system, last[0].scaled(ratio.astype(columns.K.dtype)), last[0].u)
 
 
 def _one_step(batch: Batch) -> None:
@@ -229,7 +229,6 @@ def _one_step(batch: Batch) -> None:
     if close.size:
         part = batch.take(close)
         minimise(part)
-        batch.own()
         batch.put(close, part)
 
 
@@ -243,7 +242,6 @@ def _all_steps(batch: Batch, tested: Mask, wanted: float) -> None:
     if rough.size:
         part = batch.take(rough)
         part.step()
-        batch.own()
         batch.put(rough, part)
 
 
@@ -258,8 +256,6 @@ def _lost(batch: Batch) -> Mask:
 
 def _refit(batch: Batch, tested: Mask, some: Indices) -> None:
     """Solve some columns again, from their present values."""
-    if some.size:
-        batch.own()
     for k in some:
         columns = batch.columns.take([k]).double
         found = refit_columns(columns, tested[:, [k]], batch.at.take([k]))

@@ -69,7 +69,7 @@ from onefit.proof.precise import EPSILON, summation
 
 __all__ = ["Iterative", "fit_on_device"]
 
-#: splits of one row each above which the method is refused: the closed forms are far cheaper
+#: splits of one row each above which the method is refused: the other methods are far cheaper
 MAX_SINGLE_ROW_SPLITS = 200
 #: numbers in one array of the iteration, and small matrices held at a time
 MAX_COLUMN_ELEMENTS, MAX_SMALL_MATRICES = 2**25, 64
@@ -84,8 +84,6 @@ DEVICE_TILE_BYTES = 2**31
 CG_STEPS, ASSUMED_LANDMARKS = 25, 400
 #: calls of a step, and of the small matrix of a fold in it (onefit.heldout.cost)
 CALLS_PER_CG_STEP, CALLS_PER_PRECONDITIONER = 16.0, 5.0
-#: cycles of an iteration and a residual (benchmarks/constants.py)
-MAX_REFINEMENT_CYCLES = 6
 
 
 class Iterative(HeldOutMethod):
@@ -125,10 +123,10 @@ class Iterative(HeldOutMethod):
         self.check(problem)
         sizes = np.array([rows.size for rows in folds.removed])
         if (sizes == 1).all() and sizes.size > MAX_SINGLE_ROW_SPLITS:
+            other = "'eigen' or 'block', closed forms," if problem.quadratic else "'exact'"
             raise ValueError(
                 f"method 'iterative' solves a system for each of the {sizes.size} splits, one row "
-                "each; leave-one-out has closed forms: use method='eigen' or 'block', or a "
-                "splitter with fewer folds"
+                f"each: use method={other} or a splitter with fewer folds"
             )
         splits, low_rank = Splits.columns(problem, folds), LowRank(problem.K, problem.s)
         if problem.quadratic:
@@ -199,14 +197,17 @@ class _Squared(Prepared):
         return np.asarray(steps * rates.product(n, n, k).seconds > factors.seconds)
 
     def _factored(self, path: HeldOutPath, some: Indices) -> Mask:
-        """Solve some lambdas with a factor each, or many with one decomposition; which succeed."""
+        """Solve some lambdas with a factor each, or many with one decomposition.
+
+        Returns which of them have bounds; the others are iterated.
+        """
         factors = some.size * np.unique(self.splits.weight).size
         most = self.low_rank.rates.factors_per_eigendecomposition(self.problem.n)
         method = Block() if factors <= most else Eigen()
         other = method.prepare(self.problem, self.folds).predict(path.lams[some])
-        for name in ("values", "bounds", "steps"):
-            getattr(path, name)[some] = getattr(other, name)
-        return other.done
+        bounded = other.done & np.isfinite(other.bounds).all(axis=(1, 2))
+        path.put(some[bounded], other, bounded)
+        return bounded
 
     def _batches(self, lams: int) -> Iterator[Indices]:
         """Batches of splits whose columns and small matrices fit into memory."""
@@ -315,16 +316,15 @@ class _SquaredModels:
     def iterate(self, systems: Ridged, wanted: Array, method: Iterative) -> None:
         """Cycles of iteration and residual for the columns whose bounds are too large."""
         left = np.flatnonzero(~(self.error <= wanted))
-        for _ in range(MAX_REFINEMENT_CYCLES):
-            if left.size == 0:
-                return
-            before = self.error[left]
+        while left.size:
+            before = self.far[left] * self.norm[left]
             room = np.maximum(wanted[left] - self.rounding[left], 0.25 * self.rounding[left])
             target = ITERATION_SHARE_OF_BOUND * room / self.far[left]
             self._correct(systems.take(left), left, target, method)
-            # where most of the bound is rounding, further steps do not lower it
-            hopeful = self.error[left] <= np.maximum(0.5 * before, 2.0 * self.rounding[left])
-            left = left[(self.error[left] > wanted[left]) & hopeful & (self.error[left] < before)]
+            # a cycle that does not halve what the residual leaves is the last
+            hopeful = self.far[left] * self.norm[left] <= 0.5 * before
+            hopeful &= np.isfinite(self.error[left])
+            left = left[(self.error[left] > wanted[left]) & hopeful]
 
     def _correct(self, systems: Ridged, left: Indices, target: Array, method: Iterative) -> None:
         xp, dtype = self.arrays, systems.size.dtype
@@ -372,8 +372,8 @@ class _SquaredModels:
         theta = nu * top**2
         # a row that is tested and trained on has a part of nu in its own column
         reach = 0.5 * self.reach[some] + nu * top
-        with np.errstate(divide="ignore"):
-            self.far[some] = np.where(theta < 1.0, reach / (1.0 - theta), np.inf)
+        known = theta < 1.0
+        self.far[some] = reach / np.where(known, 1.0 - theta, 1.0)
         # of a prediction, in units of the root of its K_xx; a part of it for 1'a, which is not zero
         roots = xp.asarray(norms.roots[:, None])
         sums = xp.host(lib.abs(a).T @ roots)[:, 0]
@@ -385,7 +385,8 @@ class _SquaredModels:
         if problem.fit_intercept:
             own = 2.0 * own + 2.0 * summation(problem.n) * size
         self.rounding[some] = self.far[some] * rounding + own
-        self.error[some] = self.far[some] * self.norm[some] + self.rounding[some]
+        error = self.far[some] * self.norm[some] + self.rounding[some]
+        self.error[some] = np.where(known, error, np.inf)
 
     def _drift(self, a: Array, sums: Array) -> Array:
         """What rounding makes of K a, in units of the root of K_ii; sums are those of root |a|.

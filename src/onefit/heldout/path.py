@@ -195,7 +195,7 @@ class FullPath:
                 system = ColumnUpdate(SharedFactor(problem, d, float(ridge[0]), alone=True))
             columns = problem.columns(j, np.ones((problem.n, 1), dtype=bool), ridge)
             scaled = at.scaled(np.array([last / lam], dtype=at.u.dtype))
-            batch = Batch.start(columns, system, at, scaled)
+            batch = Batch.start(columns, system, scaled, at.u)
             minimised(batch)  # the next lambda starts from predictions without drift
             if not stationary(batch).all():
                 return None

@@ -31,6 +31,8 @@ the columns S of W. Factor and inverse cost 2/3 n^3, the blocks of k equal folds
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -39,7 +41,7 @@ from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout import cost as costs
-from onefit.heldout.base import HeldOutMethod
+from onefit.heldout.base import HeldOutMethod, HeldOutPath
 from onefit.heldout.leave_out_formula import LeaveOut, LeaveOutValues
 from onefit.heldout.scaled import scale_in_place, scaled_matrix
 from onefit.heldout.workload import Workload
@@ -178,8 +180,19 @@ class Eigen(HeldOutMethod):
 class _Block(LeaveOut):
     """An inverse for each c; the last one is kept for ``columns``."""
 
-    name = "block"
+    name = Block.name
     last: tuple[float, RidgeInverse] | None = None
+
+    def predict(self, lams: Array) -> HeldOutPath:
+        """The formula, from eigenvectors at lambdas where rounding leaves no Cholesky factor."""
+        path = super().predict(lams)
+        failed = np.flatnonzero(~path.done)
+        if failed.size and self.name == Block.name:
+            problem = replace(self.problem, may_overwrite=False)
+            # a matrix that is indefinite by more than rounding has none either
+            with suppress(linalg.LinAlgError):
+                path.put(failed, Eigen().prepare(problem, self.splits.folds).predict(lams[failed]))
+        return path
 
     def inverse(self, ridge: float) -> RidgeInverse:
         """P at one c."""

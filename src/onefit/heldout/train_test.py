@@ -54,7 +54,7 @@ class TrainTest(HeldOutMethod):
     name = "train_test"
 
     def prepare(self, problem: Problem, folds: Folds) -> Prepared:
-        return _TestRows(problem, folds)
+        return _TestRows(problem, folds.without(np.flatnonzero(problem.s == 0)))
 
     @classmethod
     def cost(cls, work: Workload, rates: Rates) -> Cost:

@@ -54,7 +54,7 @@ class EigenInverse(RidgeInverse):
 
     def apply(self, B: Array) -> Array:
         xp, Q = self.arrays, self.vectors
-        b = np.asfortranarray(np.reshape(B, (self.root.size, -1)))
+        b = np.asfortranarray(np.reshape(B, (self.root.size, -1)), dtype=self.root.dtype)
         inside = xp.host(xp.matmul(Q.T, xp.asarray(b)))
         inside = self.damped[:, None] * inside
         solved = xp.host(xp.matmul(Q, xp.asarray(np.asfortranarray(inside))))

@@ -146,6 +146,7 @@ class Geometry:
                 pairs, scale = on_device.squared_euclidean(self, scale), 1.0
             else:
                 pairs = self.pairs(_stored(metric))
+                self._require_digits(pairs, metric, scale)
 
             def values(t: Array) -> Array:
                 t = lib.sqrt(t) if metric == "euclidean" else t
@@ -159,6 +160,22 @@ class Geometry:
             for rows in row_blocks(self.shape, self.arrays):
                 out[rows, :] = values(pairs[rows, :])
         return out
+
+    def _require_digits(self, pairs: Array, metric: str, scale: float) -> None:
+        """Raise on rows whose distances all vanish, although their scale would tell them apart."""
+        limits = np.finfo(self.dtype)
+        smallest = float(limits.tiny) ** (0.5 if metric == "euclidean" else 1.0)
+        if abs(scale) * smallest < float(limits.eps) or 0 in self.shape:
+            return
+        if float(self.arrays.lib.max(pairs)) >= float(limits.tiny):
+            return
+        rows = self.X.toarray() if is_sparse(self.X) else self.arrays.host(self.X)
+        if (rows != rows[0]).any():
+            wider = " or pass it as float64" if self.dtype == np.float32 else ""
+            raise ValueError(
+                f"the rows of X differ so little that their distances vanish in {self.dtype.name}: "
+                f"rescale X{wider}."
+            )
 
     def output(self, out: Array | None = None) -> Array:
         """`out` after a check of its shape, or a new uninitialised array."""

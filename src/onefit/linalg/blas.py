@@ -223,12 +223,15 @@ def solve_rows(lower: Array, a: Array) -> Array:
 
 def solve_tridiagonal(diagonal: Array, beside: Array, b: Array) -> Array:
     """Solve T x = b for a positive definite tridiagonal T."""
-    # the wrapper requires an off-diagonal element even of a 1 x 1 matrix
-    beside = beside if beside.size else np.zeros(1, dtype=diagonal.dtype)
-    _, _, x, info = lapack_routine("ptsv", diagonal)(diagonal, beside, b)
+    _, _, x, info = lapack_routine("ptsv", diagonal)(diagonal, _padded(beside), b)
     if info > 0:
         raise LinAlgError(f"the leading minor of order {info} is not positive definite")
     return np.asarray(x)
+
+
+def _padded(beside: Array) -> Array:
+    """The elements beside a diagonal; SciPy asks for one even of a 1 x 1 matrix."""
+    return beside if beside.size else np.zeros(1, dtype=beside.dtype)
 
 
 def pivoted_cholesky(a: Array, tolerance: float = -1.0) -> tuple[Array, Indices]:
@@ -270,9 +273,10 @@ def without_rounding(values: Array, size: float = 0.0) -> Array:
     ``size`` is the norm of the matrix, if that is larger than its largest eigenvalue here.
     """
     if values[0] < -(np.finfo(values.dtype).eps ** 0.5) * max(abs(values[-1]), size):
-        raise ValueError(
+        raise LinAlgError(
             f"the kernel matrix is indefinite: its smallest eigenvalue is {values[0]:.3g}, its "
-            f"largest {values[-1]:.3g}; a kernel must be positive semi-definite: correct the kernel"
+            f"largest {values[-1]:.3g}; a kernel must be positive semi-definite: correct the "
+            "kernel, or raise lam if its entries are rounded"
         )
     return np.asarray(np.maximum(values, 0.0))
 
@@ -288,7 +292,7 @@ def eigh_tridiagonal(diagonal: Array, beside: Array) -> tuple[Array, Array]:
 def smallest_tridiagonal(diagonal: Array, beside: Array) -> float:
     """The smallest eigenvalue of a symmetric tridiagonal matrix, by bisection."""
     _, values, _, _, info = lapack_routine("stebz", diagonal)(
-        diagonal, beside, 2, 0.0, 0.0, 1, 1, 0.0, "E"
+        diagonal, _padded(beside), 2, 0.0, 0.0, 1, 1, 0.0, "E"
     )
     if info > 0:
         raise LinAlgError("the bisection for an eigenvalue did not converge")

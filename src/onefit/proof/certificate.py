@@ -328,7 +328,7 @@ class ApproximateModels:
             terms = _some(s, some) * loss.gradient(_some(y, some), v[:, some] + shift)
             return terms.sum(axis=0), summation(s.shape[0]) * np.abs(terms).sum(axis=0)
 
-        every = np.arange(v.shape[1])
+        every, unit = np.arange(v.shape[1]), (np.abs(y) + np.abs(v)).max(axis=0)
         here, rounding = slope(np.zeros(every.size), every)
         size = np.abs(here) + rounding
         beta = 4.0 * size / (s * self.loss.curvature(y, v)).sum(axis=0)
@@ -342,7 +342,7 @@ class ApproximateModels:
             left = left[outside]
             if left.size == 0:
                 break
-            beta[left] = BRACKET_RATIO * np.maximum(beta[left], EPSILON)
+            beta[left] = BRACKET_RATIO * np.maximum(beta[left], EPSILON * unit[left])
         width = np.zeros_like(beta)
         for k in left:
             s, y = _some(self.weights, [k])[:, 0], _some(self.y, [k])[:, 0]

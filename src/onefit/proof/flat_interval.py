@@ -19,9 +19,6 @@ from onefit.proof.precise import EPSILON
 
 __all__ = ["FlatInterval", "from_middle", "piece_interval", "shift_to_middle"]
 
-#: an interval that is this many times as wide as the data is open
-MAX_INTERVAL_IN_SPREADS = 1e6
-
 
 @dataclass(frozen=True)
 class FlatInterval:
@@ -32,7 +29,7 @@ class FlatInterval:
     below, above : float or (c,) array
         Infinite where the interval is open.
     rounding : float or (c,) array
-        Of these ends.
+        Of targets and predictions.
     flat : bool or (c,) bool array
         Whether the objective is flat in b; there is no interval where it is not.
     """
@@ -45,15 +42,25 @@ class FlatInterval:
     @property
     def middle(self) -> Array:
         """The shift of b to the middle; to the finite end of an interval open to one side."""
-        below, above = (np.where(np.isfinite(x), x, 0.0) for x in (self.below, self.above))
+        below, above = self._ends
         both = np.isfinite(self.below) & np.isfinite(self.above)
         return np.where(self.flat, (above - below) * np.where(both, 0.5, 1.0), 0.0)
 
     @property
     def distance(self) -> Array:
-        """A bound on how far b is from there; infinite without an interval or an end of it."""
+        """A bound on how far b is from there; infinite without an interval or an end of it.
+
+        Ends that are far from the targets are rounded more than these.
+        """
         known = np.isfinite(self.below) | np.isfinite(self.above)
-        return np.where(self.flat & known, np.abs(self.middle) + self.rounding, np.inf)
+        rounding = self.rounding + 8.0 * EPSILON * sum(self._ends)
+        return np.where(self.flat & known, np.abs(self.middle) + rounding, np.inf)
+
+    @property
+    def _ends(self) -> tuple[Array, Array]:
+        """Both ends, zero where they are open."""
+        below, above = (np.where(np.isfinite(x), x, 0.0) for x in (self.below, self.above))
+        return below, above
 
     @property
     def width(self) -> Array:
@@ -88,7 +95,7 @@ def from_middle(loss: Loss, y: Array, v: Array, s: Array) -> tuple[float, float]
     y, v, s = y[train], v[train], s[train]
     if loss.curvature(y, v).any() or fsum(s * loss.gradient(y, v)) != 0.0:
         return np.inf, np.inf
-    rounding = 8.0 * EPSILON * float((np.abs(y) + np.abs(v)).max() + 1.0)
+    rounding = 8.0 * EPSILON * float((np.abs(y) + np.abs(v)).max())
     found = FlatInterval(*piece_interval(loss, y, v), rounding)
     return float(found.distance), float(found.width)
 
@@ -96,14 +103,14 @@ def from_middle(loss: Loss, y: Array, v: Array, s: Array) -> tuple[float, float]
 def piece_interval(loss: Loss, y: Array, v: Array) -> tuple[float, float]:
     """How far all predictions may be lowered, and raised, before one of them changes its piece."""
     pieces = loss.piece(y, v)
-    most = MAX_INTERVAL_IN_SPREADS * (1.0 + float(np.abs(y).max(initial=0.0)))
+    size, most = float((np.abs(y) + np.abs(v)).max(initial=0.0)), float(np.finfo(v.dtype).max) / 4.0
 
     def end(sign: float) -> float:
-        inside, outside = 0.0, float(1.0 + np.abs(y - v).max(initial=0.0))
+        if np.array_equal(loss.piece(y, v + sign * most), pieces):
+            return np.inf
+        inside, outside = 0.0, size or 1.0
         while np.array_equal(loss.piece(y, v + sign * outside), pieces):
             inside, outside = outside, 2.0 * outside
-            if outside > most:
-                return np.inf
         for _ in range(MAX_BISECTIONS):
             middle = 0.5 * (inside + outside)
             same = np.array_equal(loss.piece(y, v + sign * middle), pieces)
