@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import html
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import TimeSeriesSplit, cross_val_score
 
@@ -20,7 +22,8 @@ from onefit import (
     predict_interval,
     select,
 )
-from onefit.config import config_context
+from onefit._validation import DataError
+from onefit.config import config_context as onefit_context
 from onefit.prepare import TablePreparer
 
 random = np.random.default_rng(0)
@@ -56,6 +59,35 @@ def test_a_table_with_text_is_cross_validated():
         left = Y[part] - one.predict(TABLE.iloc[part])
         held.append(1.0 - (left**2).sum() / ((Y[part] - Y[part].mean()) ** 2).sum())
     np.testing.assert_allclose(found, held, rtol=1e-10)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_the_output_type_of_transformers_changes_no_number(library):
+    """Text columns are scaled by a variance, which is another one for data frames."""
+    pytest.importorskip(library)
+    table = TABLE.assign(name=[f"name {i} of {'abc'[i % 3] * 4}" for i in range(n)])
+    plain = AutoKernelRegressor(**SMALL).fit(table, Y)
+    with config_context(transform_output=library), warnings.catch_warnings():
+        warnings.filterwarnings("error", "X has feature names")
+        other = AutoKernelRegressor(**SMALL).fit(table, Y)
+        found = other.predict(table[:9]), plain.predict(table[:9])
+        intervals, notes = other.predict_interval(table[:9]), other.unfamiliar(table[:9])
+    for one in found:
+        np.testing.assert_allclose(one, plain.predict(table[:9]), rtol=1e-12)
+    np.testing.assert_allclose(intervals.lower, plain.predict_interval(table[:9]).lower)
+    np.testing.assert_allclose(notes.novelty, plain.unfamiliar(table[:9]).novelty)
+
+
+@pytest.mark.parametrize("y", [np.ones(n), np.ones((n, 2))])
+def test_a_constant_target_is_refused(y):
+    with pytest.raises(DataError, match=r"y has the value 1\.0 only; there is nothing to learn"):
+        AutoKernelRegressor().fit(TABLE, y)
+
+
+@pytest.mark.parametrize("kernels", [(), []])
+def test_no_kernels_are_not_the_default_ones(kernels):
+    with pytest.raises(ValueError, match="kernels names none; give at least one"):
+        AutoKernelRegressor(kernels=kernels).fit(TABLE, Y)
 
 
 def test_clones_and_pickles(fitted):
@@ -202,7 +234,7 @@ def test_minutes_and_an_approximation_exclude_each_other():
 
 def test_too_many_rows_are_refused_before_any_work():
     refused = r"60 rows need .* nothing was run"
-    with config_context(memory_bytes=1000.0), pytest.raises(MemoryError, match=refused):
+    with onefit_context(memory_bytes=1000.0), pytest.raises(MemoryError, match=refused):
         AutoKernelRegressor(prepare=Refusing()).fit(TABLE, Y)
 
 

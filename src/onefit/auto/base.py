@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -11,13 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from onefit._frames import as_frame, check_names, is_frame
+from onefit._frames import as_frame, check_names, is_frame, shown
+from onefit._validation import DataError
 from onefit.auto import rules
 from onefit.auto.familiar import RowNotes, Unfamiliar, read_and_encode, training_rows
 from onefit.auto.planning import plan_search
@@ -160,7 +163,8 @@ class AutoKernel(BaseEstimator):
         planned = self._plan(X, y, groups, sample_weight)
         planned.search.set_callbacks(*callbacks_of(self))
         try:
-            planned.run()
+            with self._arrays_inside():
+                planned.run()
         finally:
             planned.search.set_callbacks()
         self._keep(planned)
@@ -211,6 +215,8 @@ class AutoKernel(BaseEstimator):
                 raise ValueError(f"{name} has shape {values.shape}, expected ({n},), one per row")
             if name == "groups" and values.dtype.kind == "O" and any(one is None for one in values):
                 raise ValueError("groups has rows without a group; give each row one")
+        if (y == y[:1]).all():
+            raise DataError(f"y has the value {shown(y.flat[0])} only; there is nothing to learn")
         return plan_search(self, X, y, params)
 
     def _may_be_robust(self, y: Array) -> bool:
@@ -242,9 +248,19 @@ class AutoKernel(BaseEstimator):
 
     def predict(self, X: Any) -> Array:
         """Predictions for rows with the columns of the fitted table."""
+        return self._of_pipeline("predict", X)
+
+    def _of_pipeline(self, method: str, X: Any) -> Array:
+        """What a method of the pipeline returns for new rows."""
         check_is_fitted(self, "pipeline_")
-        found: Array = self.pipeline_.predict(self._checked_X(X))
+        with self._arrays_inside():
+            found: Array = getattr(self.pipeline_, method)(self._checked_X(X))
         return found
+
+    def _arrays_inside(self) -> Any:
+        """A context in which our own preparation returns arrays, as the model was fitted to."""
+        own = self.prepare is None or isinstance(self.prepare, TablePreparer)
+        return config_context(transform_output="default") if own else nullcontext()
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The score of predictions for new rows, by ``scoring_``."""
@@ -261,7 +277,8 @@ class AutoKernel(BaseEstimator):
         """
         check_is_fitted(self, "pipeline_")
         found = Unfamiliar(self._fitted.named_steps["prepare"], self.training_rows_)
-        novelty, notes = found.add(*read_and_encode(self._fitted, self._checked_X(X)))
+        with self._arrays_inside():
+            novelty, notes = found.add(*read_and_encode(self._fitted, self._checked_X(X)))
         return RowNotes(novelty, notes, found.sentences)
 
     @property

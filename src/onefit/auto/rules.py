@@ -228,6 +228,8 @@ def choose_splits(cv: Any, n: int, task: str, groups: Any, seed: int) -> tuple[A
 def choose_kernels(kernels: Any, Z: Any) -> tuple[tuple[str, ...], str]:
     """Names of the kernels to try."""
     names: Sequence[str] = (kernels,) if isinstance(kernels, str) else tuple(kernels or ())
+    if kernels is not None and not names:
+        raise ValueError("kernels names none; give at least one, or leave it out for the default")
     for name in names:
         check_choice("kernels", name, [one for one in KNOWN_KERNELS if one != "precomputed"])
     if names:

@@ -72,6 +72,8 @@ def _predict(given: Namespace, notes: list[str], begun: float) -> None:
     output = None if given.output == Path("-") else given.output
     if output is not None:
         check_output(output)
+        if output.exists() and given.data.exists() and output.samefile(given.data):
+            raise ValueError(f"--output {output} is the file of the rows; name another one")
     from onefit.cli.model import load_model
     from onefit.cli.predict import Predictions
 

@@ -71,6 +71,8 @@ def _check_place(path: Path) -> None:
         raise ValueError(f"there is no folder {str(path.parent)!r} to write {path.name} to")
     if path.is_dir():
         raise ValueError(f"{str(path)!r} is a folder; name a file to write")
+    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        raise ValueError(f"{str(path)!r} may not be written; name another place")
 
 
 def check_output(path: Path) -> None:

@@ -63,7 +63,7 @@ def write_files(
     """
     if outputs.report is not None:
         auto.compare_criteria()  # which may note what it leaves out
-    auto.notes_ = list(dict.fromkeys(notes))
+    auto.notes_ = list(notes)
     if outputs.model is not None:
         save_model(auto, outputs.model, data["target"])
     if outputs.report is not None:

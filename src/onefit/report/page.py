@@ -259,6 +259,9 @@ def _data(
     else:
         features = getattr(facts.search, "n_features_in_", None)
         found |= {} if features is None else {"columns": f"{features:,}"}
+    if truth is not None and truth.weight is not None:
+        ends = " to ".join(number(float(end)) for end in (truth.weight.min(), truth.weight.max()))
+        found["weights"] = f"{ends}; scores and shares are by weight, other counts are of rows"
     if truth is not None and not facts.is_classification and truth.y.ndim == 1:
         low, middle, high = (number(float(one), 4) for one in np.quantile(truth.y, (0, 0.5, 1)))
         found["target"] = f"{low} to {high}, median {middle}"

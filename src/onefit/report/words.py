@@ -14,6 +14,7 @@ from onefit._format import MAX_CELL, decimals, duration, number, percent, settin
 from onefit.quantiles import levels_of
 from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts
+from onefit.uncertainty.baseline import weighted_quantile
 from onefit.uncertainty.headline import Headline
 
 Array = NDArray[Any]
@@ -43,6 +44,7 @@ class KnownTargets:
     rows : (m,) int array
     y, held : (m,) or (m, q) arrays
         Targets, and predictions or labels. Targets of quantiles are (m,), predictions (m, levels).
+    weight : (m,) array or None
     levels : tuple of float
         Of quantiles.
     proba : (m, K) array or None
@@ -53,6 +55,7 @@ class KnownTargets:
     rows: Array
     y: Array = field(repr=False)
     held: Array = field(repr=False)
+    weight: Array | None = field(repr=False)
     levels: tuple[float, ...] = ()
     proba: Array | None = field(repr=False, default=None)
 
@@ -63,17 +66,18 @@ class KnownTargets:
         y = getattr(held, "targets", None)
         if held is None or y is None:
             return None
-        rows, y = held.tested, np.asarray(y)
+        rows, y, s = held.tested, np.asarray(y), held.sample_weight
+        s = None if s is None or np.ptp(s[rows]) == 0.0 else np.asarray(s)[rows]
         if not facts.is_classification:
             y = y.reshape(len(y), -1).astype(float)
             y = y[:, 0] if y.shape[1] == 1 else y
             is_quantile = facts.model.spec().loss.name == "quantile"
             levels = levels_of(facts.model) if is_quantile else ()
-            return cls(len(y), rows, y[rows], held.predictions[rows], levels)
+            return cls(len(y), rows, y[rows], held.predictions[rows], s, levels)
         known = held.as_probabilities is not None
         proba = held.proba if known else getattr(calibrated, "heldout_proba_", None)
         proba = None if proba is None else np.asarray(proba)[rows]
-        return cls(len(y), rows, np.ravel(y)[rows], np.asarray(held.labels)[rows], proba=proba)
+        return cls(len(y), rows, np.ravel(y)[rows], np.asarray(held.labels)[rows], s, proba=proba)
 
     @cached_property
     def missed(self) -> Array:
@@ -83,7 +87,24 @@ class KnownTargets:
     @cached_property
     def below(self) -> Array:
         """The share of targets below each quantile."""
-        return np.asarray((self.y[:, None] <= self.held.reshape(self.y.size, -1)).mean(axis=0))
+        below = self.y[:, None] <= self.held.reshape(self.y.size, -1)
+        return np.asarray(np.average(below, axis=0, weights=self.weight))
+
+    @property
+    def words(self) -> str:
+        """The rows, in sentences about shares of them."""
+        return "rows" if self.weight is None else "rows (by weight)"
+
+    def share(self, right: Array, some: Any = slice(None)) -> float:
+        """The share of some rows, by weight, for which a condition holds."""
+        weight = None if self.weight is None else self.weight[some]
+        return float(np.average(right[some], weights=weight))
+
+    def within(self, share: float) -> float:
+        """The size of the errors that a share of the rows, by weight, does not exceed."""
+        if self.weight is None:
+            return float(np.quantile(self.missed, share))
+        return weighted_quantile(self.missed, self.weight, share)
 
 
 @dataclass(frozen=True)
@@ -109,33 +130,34 @@ def merit(facts: Facts, truth: KnownTargets | None, target: str = "target") -> M
         text = "; ".join(f"{percent(b)} are below the predicted {level:g} quantile"
                          for level, b in pairs)  # fmt: skip
         found = [(percent(b), f"below the {level:g} quantile") for level, b in pairs]
-        text = f"Of the held-out rows, {text}. {_better(facts)}".strip()
+        text = f"Of the held-out {truth.words}, {text}. {_better(facts)}".strip()
         return Merit(text, [found[0], *found[1:][-1:], own[0]])
-    half, most = (number(float(np.quantile(truth.missed, share))) for share in (0.5, 0.9))
+    half, most = (number(truth.within(share)) for share in (0.5, 0.9))
     text = (
-        f"Predictions of {shorten(target, MAX_CELL)} are typically off by {half}; 9 of 10 rows are "
-        f"within {most}."
+        f"Predictions of {shorten(target, MAX_CELL)} are typically off by {half}; 9 of 10 "
+        f"{truth.words} are within {most}."
     )
     found = [
-        (half, "typical error: half of the rows are closer"),
-        (most, "9 of 10 rows are within"),
+        (half, f"typical error: half of the {truth.words} are closer"),
+        (most, f"9 of 10 {truth.words} are within"),
     ]
     return Merit(f"{text} {_better(facts)}".strip(), [*found, own[0]])
 
 
 def _of_labels(facts: Facts, truth: KnownTargets, own: list[tuple[str, str]]) -> Merit:
     right = truth.held == truth.y
-    classes, counts = np.unique(truth.y, return_counts=True)
-    most = counts.max() / counts.sum()
+    shares = {one: truth.share(truth.y == one) for one in np.unique(truth.y)}
+    common = max(shares, key=shares.__getitem__)
+    most, well = percent(shares[common]), percent(truth.share(right))
     text = (
-        f"{percent(right.mean())} of the rows get the right label while they are held out; always "
-        f"predicting the most frequent class ({shorten(classes[counts.argmax()])}) is right for "
-        f"{percent(most)}."
+        f"{well} of the {truth.words} get the right label while they are held out; always "
+        f"predicting the most frequent class ({shorten(common)}) is right for {most}."
     )
-    recall = float(np.mean([right[truth.y == one].mean() for one in classes]))
+    there = [one for one, share in shares.items() if share > 0.0]
+    recall = float(np.mean([truth.share(right, truth.y == one) for one in there]))
     third = (percent(recall), "balanced accuracy: mean over classes")
     third = third if facts.scale.label == "error rate" else own[0]
-    found = [(percent(right.mean()), "right labels"), (percent(most), "most frequent class"), third]
+    found = [(well, "right labels"), (most, "most frequent class"), third]
     better = "" if facts.scale.label == "error rate" else _better(facts)
     return Merit(f"{text} {better}".strip(), found)
 

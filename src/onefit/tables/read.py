@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -183,7 +184,9 @@ def _roles(frame: pd.DataFrame, roles: Roles) -> dict[str, Any]:
     return found
 
 
-def read_features(path: Path, width: int | None = None) -> tuple[Any, Any]:
+def read_features(
+    path: Path, width: int | None = None, texts: Collection[str] = ()
+) -> tuple[Any, Any]:
     """The columns of a file, and those of them beside the features; or a LIBSVM matrix and labels.
 
     Parameters
@@ -191,9 +194,11 @@ def read_features(path: Path, width: int | None = None) -> tuple[Any, Any]:
     path : Path
     width : int, default=None
         Number of columns of the LIBSVM data that the model was made from.
+    texts : collection of str
+        Columns that are read as they are written, see :func:`onefit.files.read_frame`.
     """
     if width is None:
-        frame = read_frame(path)
+        frame = read_frame(path, texts=texts)
         return frame, frame
     if not is_libsvm(path):
         raise DataError(f"the model was made from LIBSVM data; {path.name} must be LIBSVM too")
