@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.model_selection import TimeSeriesSplit, cross_val_score
+from sklearn.model_selection import KFold, TimeSeriesSplit, cross_val_score
 
 from onefit import (
     AutoKernelClassifier,
@@ -76,6 +76,38 @@ def test_the_output_type_of_transformers_changes_no_number(library):
         np.testing.assert_allclose(one, plain.predict(table[:9]), rtol=1e-12)
     np.testing.assert_allclose(intervals.lower, plain.predict_interval(table[:9]).lower)
     np.testing.assert_allclose(notes.novelty, plain.unfamiliar(table[:9]).novelty)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"cv": None}, "cv=None must be a number of splits, a splitter, or a list"),
+        ({"cv": 5.0}, r"cv=5\.0 must be a number of splits"),
+        ({"cv": "5"}, "cv='5' must be a number of splits"),
+        ({"scoring": ["r2", "neg_mean_absolute_error"]}, "must be the name of one score"),
+    ],
+)
+def test_options_that_make_no_sense(options, words):
+    with pytest.raises(ValueError, match=words):
+        AutoKernelRegressor(**options).fit(TABLE, Y)
+
+
+def test_weights_with_metadata_routing():
+    """Inside, weights reach every fit and score; outside, they follow the requests."""
+    weights = np.random.default_rng(0).uniform(0.0, 2.0, n)
+    plain = AutoKernelRegressor(**SMALL).fit(TABLE, Y, sample_weight=weights)
+    with config_context(enable_metadata_routing=True):
+        found = AutoKernelRegressor(**SMALL).fit(TABLE, Y, sample_weight=weights)
+        assert found.best_score_ == plain.best_score_
+        assert found.score(TABLE, Y, weights) == plain.score(TABLE, Y, weights)
+        np.testing.assert_array_equal(found.relevance().values, plain.relevance().values)
+        auto = AutoKernelRegressor(**SMALL).set_fit_request(sample_weight=True)
+        auto.set_score_request(sample_weight=False)
+        splits = list(KFold(2).split(Y))
+        scores = cross_val_score(auto, TABLE, Y, cv=splits, params={"sample_weight": weights})
+    for score, (train, test) in zip(scores, splits, strict=True):
+        model = AutoKernelRegressor(**SMALL).fit(TABLE.iloc[train], Y[train], None, weights[train])
+        assert score == pytest.approx(model.score(TABLE.iloc[test], Y[test]))
 
 
 @pytest.mark.parametrize("y", [np.ones(n), np.ones((n, 2))])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -160,14 +159,14 @@ class AutoKernel(BaseEstimator):
 
     def _choose(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
         """Fit without a warning of the verdict, which the command line prints with the result."""
-        planned = self._plan(X, y, groups, sample_weight)
-        planned.search.set_callbacks(*callbacks_of(self))
-        try:
-            with self._arrays_inside():
+        with self._own_settings():
+            planned = self._plan(X, y, groups, sample_weight)
+            planned.search.set_callbacks(*callbacks_of(self))
+            try:
                 planned.run()
-        finally:
-            planned.search.set_callbacks()
-        self._keep(planned)
+            finally:
+                planned.search.set_callbacks()
+            self._keep(planned)
 
     @property
     def verdict_(self) -> str:
@@ -191,7 +190,8 @@ class AutoKernel(BaseEstimator):
 
     def explain(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> str:
         """Describe what :meth:`fit` would do, with planned times; nothing is fitted."""
-        return copy(self)._plan(X, y, groups, sample_weight).explain()
+        with self._own_settings():
+            return copy(self)._plan(X, y, groups, sample_weight).explain()
 
     def _plan(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> Selection:
         """Check the data and apply the rules: a search with its data, ready to be run."""
@@ -253,14 +253,19 @@ class AutoKernel(BaseEstimator):
     def _of_pipeline(self, method: str, X: Any) -> Array:
         """What a method of the pipeline returns for new rows."""
         check_is_fitted(self, "pipeline_")
-        with self._arrays_inside():
+        with self._own_settings():
             found: Array = getattr(self.pipeline_, method)(self._checked_X(X))
         return found
 
-    def _arrays_inside(self) -> Any:
-        """A context in which our own preparation returns arrays, as the model was fitted to."""
+    def _own_settings(self) -> Any:
+        """Settings of scikit-learn for what is inside, whatever the user has outside.
+
+        Weights and groups reach every fit without requests, and our own preparation returns arrays,
+        which the model is fitted to.
+        """
         own = self.prepare is None or isinstance(self.prepare, TablePreparer)
-        return config_context(transform_output="default") if own else nullcontext()
+        output = {"transform_output": "default"} if own else {}
+        return config_context(enable_metadata_routing=False, **output)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The score of predictions for new rows, by ``scoring_``."""
@@ -268,7 +273,8 @@ class AutoKernel(BaseEstimator):
         scorer = get_scorer(self.scoring_) if isinstance(self.scoring_, str) else self.scoring_
         weight = {} if sample_weight is None else {"sample_weight": sample_weight}
         y = self._checked_y(y) if self._task == "regression" else y  # amounts may be text
-        return float(scorer(self, X, y, **weight))
+        with self._own_settings():
+            return float(scorer(self, X, y, **weight))
 
     def unfamiliar(self, X: Any) -> RowNotes:
         """Rows unlike the training rows: far from them, of unknown categories, or with new gaps.
@@ -277,7 +283,7 @@ class AutoKernel(BaseEstimator):
         """
         check_is_fitted(self, "pipeline_")
         found = Unfamiliar(self._fitted.named_steps["prepare"], self.training_rows_)
-        with self._arrays_inside():
+        with self._own_settings():
             novelty, notes = found.add(*read_and_encode(self._fitted, self._checked_X(X)))
         return RowNotes(novelty, notes, found.sentences)
 
@@ -298,7 +304,8 @@ class AutoKernel(BaseEstimator):
         """
         check_is_fitted(self, "pipeline_")
         self._refuse_in_folds("relevance")
-        self.search_.relevance_ = _find_relevance(self)
+        with self._own_settings():
+            self.search_.relevance_ = _find_relevance(self)
         return self.search_.relevance_
 
     def compare_criteria(self, *names: Any) -> Any:

@@ -156,7 +156,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         """
         check_is_fitted(self, "pipeline_")
         data, rows = self._planned.data, self._checked_X(X)
-        with self._arrays_inside():
+        with self._own_settings():
             rows = rows if self._planned.in_folds else self._fitted[:1].transform(rows)
             return predict_interval(self.search_, data.X, data.y, rows, alpha=alpha, **data.params)
 

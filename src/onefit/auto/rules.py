@@ -144,6 +144,11 @@ def choose_scoring(scoring: Any, y: Array, task: str) -> tuple[Any, str]:
             )
         return name, f"scoring {scoring}, as given"
     if scoring is not None:
+        if not callable(scoring):
+            raise ValueError(
+                f"scoring={scoring!r} must be the name of one score or a callable; several scores "
+                "are for KernelSearchCV"
+            )
         return scoring, f"scoring {getattr(scoring, '__name__', scoring)}, as given"
     if task == "regression":
         return "r2", "scoring: R² of all held-out rows together (change with scoring)"
@@ -202,6 +207,11 @@ def choose_splits(cv: Any, n: int, task: str, groups: Any, seed: int) -> tuple[A
                 )
             k = cv.get_n_splits()
             return cv, f"{k} splits in order of time: each tests later rows"
+        if not (hasattr(cv, "get_n_splits") or np.iterable(cv)) or isinstance(cv, str):
+            raise ValueError(
+                f"cv={cv!r} must be a number of splits, a splitter, or a list of (training rows, "
+                "test rows)"
+            )
         return cv if hasattr(cv, "split") else list(cv), "splits as given"
     if not 2 <= cv <= n:
         raise ValueError(f"cv={cv} must be at least 2 and at most the number of rows, {n}")

@@ -240,13 +240,12 @@ def rivals(facts: Facts) -> str:
 
 def exactness(facts: Facts) -> str:
     """Whether the held-out predictions are those of refitting every split."""
-    exact = np.asarray(facts.table["exact"])
-    bound = number(float(facts.table["error"][facts.best]), 1)
-    what = "Exact" if exact[facts.best] else "Approximate"
+    exact, (proven, worst) = np.asarray(facts.table["exact"]), facts.proof
+    bound, what = number(worst, 1), "Exact" if proven else "Approximate"
     averaged = "the candidates that are averaged" if hasattr(facts.search, "stack_") else ""
     text = f"{what}: held-out predictions of {averaged or 'the choice'} " + (
         f"equal those of refitting every split, up to rounding (error at most {bound})"
-        if exact[facts.best]
+        if proven
         else f"differ from those of refitting every split (error bound {bound})"
     )
     if exact.all():
@@ -259,7 +258,7 @@ def spent(facts: Facts) -> str:
     table, search = facts.table, facts.search
     seconds = (table["mean_fit_time"] + table["mean_score_time"]).sum() * search.n_splits_
     text = f"Held-out predictions and scores took {duration(float(seconds))} of work"
-    if hasattr(search, "refit_time_"):
+    if getattr(search, "refit_time_", 0.0) > 0.0:  # models of streamed rows are fitted before
         text += f", the final fit {duration(float(search.refit_time_))}"
     return text
 
