@@ -132,7 +132,7 @@ def _check_room(path: Path, holds: str, needed: float, room: float) -> None:
 
 def _with_decimal_commas(frame: pd.DataFrame, texts: Collection[str]) -> pd.DataFrame:
     """Numbers written as 1,5 as numbers, where the comma does not separate columns."""
-    for name in frame.columns[columns_of(frame, may_hold_text)].difference(texts, sort=False):
+    for name in frame.columns[columns_of(frame, may_hold_text)].difference(list(texts), sort=False):
         rows, cells = np.flatnonzero(frame[name].notna()), filled(frame[name])
         gaps = np.array([isinstance(one, str) and is_gap(one) for one in cells], dtype=bool)
         if not all_match(DECIMAL_COMMA, cells[~gaps]):

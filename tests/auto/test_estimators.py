@@ -245,8 +245,12 @@ def test_criteria_are_compared(fitted):
 
 @pytest.mark.parametrize(
     ("groups", "words"),
-    [("shop", r"a name of a column.*groups=X\['shop'\]"), (np.zeros(len(Y)), "value per row")],
-    ids=["a name", "one group"],
+    [
+        ("shop", r"a name of a column.*groups=X\['shop'\]"),
+        (np.zeros(len(Y)), "value per row"),
+        (np.append(np.arange(len(Y) - 1.0), np.nan), "rows without a group; give each row one"),
+    ],
+    ids=["a name", "one group", "a gap"],
 )
 def test_groups_are_a_value_per_row(groups, words):
     with pytest.raises(ValueError, match=words):

@@ -18,6 +18,7 @@ from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from onefit._format import is_missing
 from onefit._frames import as_frame, check_names, is_frame, shown
 from onefit._validation import DataError
 from onefit.auto import rules
@@ -213,7 +214,7 @@ class AutoKernel(BaseEstimator):
                 )
             if values.shape != (n,):
                 raise ValueError(f"{name} has shape {values.shape}, expected ({n},), one per row")
-            if name == "groups" and values.dtype.kind == "O" and any(one is None for one in values):
+            if name == "groups" and any(is_missing(one) for one in values):
                 raise ValueError("groups has rows without a group; give each row one")
         if (y == y[:1]).all():
             raise DataError(f"y has the value {shown(y.flat[0])} only; there is nothing to learn")
@@ -368,7 +369,7 @@ class AutoKernel(BaseEstimator):
         found: dict[str, Any] = {"notes": self.notes_, "reasons": self.reasons_}
         found["calibrated"] = self.best_estimator_
         if options.get("rows") is not None and isinstance(done.preparer, TablePreparer):
-            found["typed"] = done.preparer.typed(options["rows"])
+            options["rows"] = done.preparer.typed(options["rows"])
         return write_report(as_kernel_search(self.search_), path, **(found | options))
 
     def summary(self) -> str:

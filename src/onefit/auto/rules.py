@@ -23,6 +23,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.multiclass import type_of_target
 
+from onefit._format import is_missing
 from onefit._frames import listed, shown
 from onefit._validation import DataError, check_choice, check_positive, suggest
 from onefit.grids import LAMS_JMLR, default_grid
@@ -71,8 +72,6 @@ REGRESSION_SCORERS = (
     "explained",
     "d2_absolute",
 )
-#: missing values of Python, NumPy and pandas, in words
-NO_VALUE = ("None", "nan", "<NA>", "NaT")
 #: a class with less than this part of an even share of the rows is rare
 RARE_SHARE = 0.5
 
@@ -85,8 +84,7 @@ def check_values(y: Array) -> None:
     if y.dtype.kind == "f":
         wrong = ~np.isfinite(y)
     elif y.dtype.kind == "O":
-        gaps = (str(one) in NO_VALUE and not isinstance(one, str) for one in y.flat)
-        wrong = np.fromiter(gaps, dtype=bool, count=y.size).reshape(y.shape)
+        wrong = np.array([is_missing(one) for one in y.flat], dtype=bool).reshape(y.shape)
     if wrong.any():
         place = tuple(np.argwhere(wrong)[0])
         raise ValueError(f"y holds {y[place]} in row {place[0]}; drop the row, or fill it in")

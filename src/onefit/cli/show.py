@@ -22,13 +22,10 @@ from onefit._version import __version__
 from onefit.cli.select import Selected
 from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts
-from onefit.report.words import Listing, comparison, headline, ranking, spent
+from onefit.report.words import MAX_RANKED, Listing, comparison, headline, ranking, spent
 from onefit.search.pipeline_rows import as_kernel_search
 
 __all__ = ["as_json", "document", "show"]
-
-#: candidates in the ranking
-MAX_RANKED = 10
 
 
 def show(found: Selected) -> None:
@@ -44,7 +41,7 @@ def show(found: Selected) -> None:
     in_sight = sys.stdout.isatty() and sys.stderr.isatty()  # notes were printed on stderr
     for note in () if in_sight else auto.notes_:
         console.print(f"  [bold]Note[/]: {escape(note)}")
-    for table in (ranking(facts, MAX_RANKED), comparison(facts)):
+    for table in (ranking(facts), comparison(facts)):
         if table is not None:
             console.print()
             console.print(_as_rich(table))

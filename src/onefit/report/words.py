@@ -20,10 +20,12 @@ from onefit.uncertainty.headline import Headline
 Array = NDArray[Any]
 
 __all__ = [
-    "KnownTargets", "Listing", "comparison", "exactness", "expected", "headline", "merit",
-    "ranking", "rivals", "spent",
+    "MAX_RANKED", "KnownTargets", "Listing", "choice", "comparison", "exactness", "expected",
+    "headline", "merit", "ranking", "rivals", "spent",
 ]  # fmt: skip
 
+#: candidates in the tables of all output
+MAX_RANKED = 10
 #: classes whose shares are listed
 MAX_CLASSES = 6
 #: from this ratio of errors on, an improvement is a factor; below, a percentage
@@ -287,7 +289,7 @@ class Listing:
         return [all(NUMERIC_CELL.fullmatch(one) for one in column) for column in columns]
 
 
-def ranking(facts: Facts, most: int) -> Listing:
+def ranking(facts: Facts, most: int = MAX_RANKED) -> Listing:
     """The best candidates, at most so many."""
     table, count = facts.table, facts.scores.size
     names = list(dict.fromkeys(name for params in table["params"] for name in params))

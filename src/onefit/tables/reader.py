@@ -47,7 +47,7 @@ __all__ = ["WrittenColumn", "WrittenNumbers"]
 PLAIN_NUMBERS: How = {"kind": "number", "comma": None, "unit": ""}
 
 
-class WrittenNumbers(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+class WrittenNumbers(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Read the columns of a table as floats or text.
 
     Numbers and booleans become floats, also those written with units or commas; dates become days
