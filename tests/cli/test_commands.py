@@ -53,6 +53,21 @@ def test_the_numbers_of_an_average_are_its_own(onefit, csv, frame):
     assert f"error at most {number(best['error_bound'], 1)})" in found["headline"][-1]
 
 
+@pytest.mark.parametrize("kind", [int, str])
+def test_groups_make_the_same_splits_as_in_python(onefit, frame, tmp_path, kind):
+    """The order of the groups decides their folds: 9 is before 10 where they are numbers."""
+    groups = np.random.default_rng(0).integers(0, 14, 80).astype(kind)
+    groups = groups if kind is int else np.char.add("clinic ", groups)
+    table = frame.drop(columns="kind").assign(group=groups)
+    table.to_csv(tmp_path / "data.csv", index=False)
+    options = ("--target", "price", "--groups", "group", "--kernels", "linear", "--format", "json")
+    done = onefit("select", tmp_path / "data.csv", *options)
+    assert done.exit_code == 0, done.stderr
+    auto = AutoKernelRegressor(kernels="linear")
+    auto.fit(table.drop(columns=["price", "group"]), table["price"], groups=groups)
+    assert json.loads(done.stdout)["best"]["score"] == pytest.approx(auto.best_score_, rel=1e-9)
+
+
 def test_the_error_is_that_of_honest_refits(onefit, csv, tmp_path):
     model = tmp_path / "m.skops"
     columns = ("--target", "price", "--drop", "kind", "--format", "json", "--model", model)

@@ -16,6 +16,7 @@ from onefit._validation import DataError, suggest
 from onefit.files import CheckRows, is_libsvm, read_frame, read_libsvm
 from onefit.tables.reader import WrittenColumn
 from onefit.tables.target import read_target
+from onefit.written import holds_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -163,7 +164,11 @@ def _roles(frame: pd.DataFrame, roles: Roles) -> dict[str, Any]:
         if flag == "--drop":
             continue
         column = WrittenColumn(frame[name], f"column {shown(name)}", [])
-        how, values = column.learn(roles.dayfirst) if flag != "--groups" else ({}, column.labels)
+        if flag != "--groups":
+            how, values = column.learn(roles.dayfirst)
+        else:  # numbers in their order, in which Python numbers them too
+            is_number = holds_numbers(frame[name].dtype)
+            values = frame[name].to_numpy(float, na_value=np.nan) if is_number else column.labels
         gaps = np.flatnonzero(values != values)
         if gaps.size:
             row = place_of(frame.index, int(gaps[0]))
