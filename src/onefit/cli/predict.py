@@ -19,7 +19,7 @@ from onefit._frames import as_frame, shown
 from onefit._validation import DataError
 from onefit.auto.familiar import Unfamiliar, read_and_encode
 from onefit.cli.model import Model
-from onefit.cli.output import as_csv, check_output, write_frames
+from onefit.cli.output import as_csv, write_frames
 from onefit.files import is_parquet
 from onefit.rows import open_rows
 from onefit.rows.parquet import open_dataset
@@ -68,7 +68,6 @@ class Predictions:
 
     def write(self, output: Path) -> None:
         """Write the predictions to a CSV or Parquet file."""
-        check_output(output)
         rows = write_frames(self.frames(), output)
         print(f"{rows} predictions written to {output}", file=sys.stderr)
 

@@ -32,7 +32,6 @@ MAX_CLASSES = 6
 MIN_FACTOR = 1.5
 #: what a column of numbers or dates holds
 NUMERIC_CELL = re.compile(r"[-+–]?[\d.,]*(e[-+]\d+)?(\s%| ± .*)?|\d{4}-\d\d-\d\d( [\d:.]+)?")
-NINETY_FIVE_PERCENT = "95\N{NO-BREAK SPACE}%"
 
 
 @dataclass(frozen=True)
@@ -192,8 +191,8 @@ def expected(facts: Facts) -> list[tuple[str, str]]:
     (low, high), found = facts.interval, facts.headline
     rows = [(f"{facts.scale.label}, all held-out rows", number(facts.expected, 4))]
     if np.isfinite(low):
-        text = f"{number(low)} to {number(high)}"
-        rows.append((f"{NINETY_FIVE_PERCENT} interval of the expected {_noun(facts)}", text))
+        name = f"95\N{NO-BREAK SPACE}% interval of the expected {_noun(facts)}"
+        rows.append((name, f"{number(low)} to {number(high)}"))
     if found is not None and not np.isnan(found.baseline):
         rows.append((f"baseline: {found.baseline_name}", number(facts.baseline)))
     elif found is not None and found.reason:
