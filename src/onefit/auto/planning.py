@@ -217,7 +217,7 @@ def _choose_grid(auto: Any, Z: Any, y: Array, seed: int) -> tuple[list[dict[str,
     if auto.param_grid is not None:
         grid = auto.param_grid
         return grid if isinstance(grid, list) else [grid], "grid, as given"
-    kernels, why = rules.choose_kernels(auto.kernels, Z)
+    kernels, why = rules.choose_kernels(auto.kernels, Z, auto.approximation)
     further = auto.approximation is None and auto.loss in (None, "squared")
     loss = auto.loss or "squared"
     return rules.choose_grid(kernels, loss, Z, y, auto._task, seed, further), why

@@ -233,7 +233,9 @@ def choose_splits(cv: Any, n: int, task: str, groups: Any, seed: int) -> tuple[A
     return kind(k, shuffle=True, random_state=seed), reason
 
 
-def choose_kernels(kernels: Any, Z: Any) -> tuple[tuple[str, ...], str]:
+def choose_kernels(
+    kernels: Any, Z: Any, approximation: str | None = None
+) -> tuple[tuple[str, ...], str]:
     """Names of the kernels to try."""
     names: Sequence[str] = (kernels,) if isinstance(kernels, str) else tuple(kernels or ())
     if kernels is not None and not names:
@@ -242,7 +244,9 @@ def choose_kernels(kernels: Any, Z: Any) -> tuple[tuple[str, ...], str]:
         check_choice("kernels", name, [one for one in KNOWN_KERNELS if one != "precomputed"])
     if names:
         return tuple(names), f"kernels {', '.join(names)}, as given"
-    chosen = tuple(one for one in DEFAULT_KERNELS if not (one == "laplacian" and issparse(Z)))
+    without = {"laplacian"} if issparse(Z) else set()
+    without |= {"linear"} if approximation == "fourier" else set()  # no function of x - y
+    chosen = tuple(one for one in DEFAULT_KERNELS if one not in without)
     return chosen, f"kernels {', '.join(chosen)} (change with kernels)"
 
 
