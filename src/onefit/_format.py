@@ -15,6 +15,7 @@ __all__ = [
     "count",
     "decimals",
     "duration",
+    "is_missing",
     "labels",
     "memory",
     "number",
@@ -23,7 +24,8 @@ __all__ = [
     "shorten",
 ]
 
-MISSING_TEXTS = ("None", "nan", "NaT", "<NA>")
+#: missing values of Python, NumPy and pandas, in words
+NO_VALUE = ("None", "nan", "NaT", "<NA>")
 #: largest number of characters of a text in a table
 MAX_CELL = 60
 #: numbers outside this range have an exponent
@@ -95,9 +97,14 @@ def shorten(text: Any, most: int = 24) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value is that of an empty cell, of whatever library."""
+    return not isinstance(value, str) and str(value) in NO_VALUE
+
+
 def cell(value: Any, plain: bool = False) -> str:
     """A value of the user's table: dates without an empty time, ids and years as they are."""
-    if str(value) in MISSING_TEXTS:
+    if is_missing(value):
         return "–"
     if hasattr(value, "isoformat") or isinstance(value, np.datetime64):
         return str(value).replace("T", " ").removesuffix(" 00:00:00")

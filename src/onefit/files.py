@@ -15,7 +15,7 @@ import re
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,7 +38,7 @@ from onefit._frames import (
 )
 from onefit._validation import DataError, suggest
 from onefit.plan.memory import available_memory
-from onefit.written import DECIMAL_COMMAS, is_gap
+from onefit.written import gaps_read, is_gap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,15 +92,20 @@ def _suffix(path: Path) -> str:
     return name.suffix.lower()
 
 
-def read_frame(path: Path, check_rows: CheckRows = None) -> pd.DataFrame:
+def read_frame(
+    path: Path, check_rows: CheckRows = None, texts: Collection[str] = ()
+) -> pd.DataFrame:
     """The table in a CSV, Excel or Parquet file; ``check_rows`` may refuse its number of rows.
 
-    What was assumed about the file is a warning.
+    Columns in ``texts`` are read as they are written, whatever else the column holds: 007, which is
+    7 in a column of numbers. What was assumed about the file is a warning.
     """
     _check_file(path)
-    for endings, read in ((PARQUET, _read_parquet), (EXCEL, _read_excel), (CSV, _read_text)):
+    if _suffix(path) in PARQUET:
+        return _read_parquet(path, check_rows)
+    for endings, read in ((EXCEL, _read_excel), (CSV, _read_text)):
         if _suffix(path) in endings:
-            return read(path, check_rows)
+            return read(path, check_rows, texts)
     known = ", ".join((*CSV, *EXCEL, *PARQUET, *LIBSVM))
     raise DataError(f"{path.name} has none of the known endings ({known}); rename or convert it")
 
@@ -125,22 +130,20 @@ def _check_room(path: Path, holds: str, needed: float, room: float) -> None:
         )
 
 
-def _with_decimal_commas(frame: pd.DataFrame) -> pd.DataFrame:
-    """Numbers written as 1,5 as numbers, where the comma does not separate columns.
-
-    Their columns are listed in ``frame.attrs[DECIMAL_COMMAS]``: a model may know them as columns of
-    text with decimal commas.
-    """
-    found = []
-    for name in frame.columns[columns_of(frame, may_hold_text)]:
-        cells = filled(frame[name])
+def _with_decimal_commas(frame: pd.DataFrame, texts: Collection[str]) -> pd.DataFrame:
+    """Numbers written as 1,5 as numbers, where the comma does not separate columns."""
+    for name in frame.columns[columns_of(frame, may_hold_text)].difference(list(texts), sort=False):
+        rows, cells = np.flatnonzero(frame[name].notna()), filled(frame[name])
         gaps = np.array([isinstance(one, str) and is_gap(one) for one in cells], dtype=bool)
         if not all_match(DECIMAL_COMMA, cells[~gaps]):
             continue
-        texts = frame[name].str.replace(",", ".")
-        frame[name] = texts if gaps.any() else texts.astype(float)
-        found.append(name)
-    frame.attrs[DECIMAL_COMMAS] = found
+        numbers = np.full(len(frame), np.nan)
+        numbers[rows[~gaps]] = [float(one.replace(",", ".")) for one in cells[~gaps]]
+        frame[name] = numbers
+        if gaps.any():
+            first = int(rows[np.argmax(gaps)])
+            text = gaps_read(f"column {shown(str(name))}", cells[gaps], frame.index, first)
+            warnings.warn(text, stacklevel=5)
     return frame
 
 
@@ -194,7 +197,7 @@ def _check_text(
     return Counts(lines, quotes)
 
 
-def _read_text(path: Path, check_rows: CheckRows) -> pd.DataFrame:
+def _read_text(path: Path, check_rows: CheckRows, texts: Collection[str]) -> pd.DataFrame:
     try:
         with open_unpacked(path) as file:
             begin = file.read(4)
@@ -206,10 +209,10 @@ def _read_text(path: Path, check_rows: CheckRows) -> pd.DataFrame:
     except (UnicodeError, *BROKEN) as error:
         raise DataError(f"{path.name} cannot be read as CSV: {shortened(str(error))}") from error
     try:
-        frame = _read_csv(path, delimiter, encoding)
+        frame = _read_csv(path, delimiter, encoding, texts)
     except UnicodeDecodeError:
         try:
-            encoding, frame = WESTERN, _read_csv(path, delimiter, WESTERN)
+            encoding, frame = WESTERN, _read_csv(path, delimiter, WESTERN, texts)
         except UnicodeDecodeError as error:
             raise DataError(
                 f"{path.name} is text in an unknown encoding, not UTF-8, UTF-16 or UTF-32 with a "
@@ -224,7 +227,7 @@ def _read_text(path: Path, check_rows: CheckRows) -> pd.DataFrame:
     _number_lines(frame, path, delimiter, found, encoding)
     if found.quotes:
         _warn_of_open_quotes(frame)
-    return frame if delimiter == "," else _with_decimal_commas(frame)
+    return frame if delimiter == "," else _with_decimal_commas(frame, texts)
 
 
 def _mixed(path: Path) -> str:
@@ -265,7 +268,7 @@ def _delimiter(path: Path, encoding: str) -> str:
     return delimiter
 
 
-def _read_csv(path: Path, delimiter: str, encoding: str) -> pd.DataFrame:
+def _read_csv(path: Path, delimiter: str, encoding: str, texts: Collection[str]) -> pd.DataFrame:
     import pandas as pd
 
     try:
@@ -275,6 +278,7 @@ def _read_csv(path: Path, delimiter: str, encoding: str) -> pd.DataFrame:
             frame = pd.read_csv(
                 path, sep=delimiter, encoding=encoding, skipinitialspace=True, na_values=GAPS,
                 low_memory=False, index_col=False,
+                dtype={name: str for name in names if name.strip() in texts},
             )  # fmt: skip
     except UnicodeDecodeError:
         raise
@@ -359,7 +363,7 @@ def _warn_of_open_quotes(frame: pd.DataFrame) -> None:
             )
 
 
-def _read_excel(path: Path, check_rows: CheckRows) -> pd.DataFrame:
+def _read_excel(path: Path, check_rows: CheckRows, texts: Collection[str]) -> pd.DataFrame:
     """The table in the first sheet; its first row that is not empty is the header."""
     import pandas as pd
 
@@ -401,7 +405,7 @@ def _read_excel(path: Path, check_rows: CheckRows) -> pd.DataFrame:
             f"the first sheet of {path.name}, {shown(sheet)}, was read; not read: {listed(others)}",
             stacklevel=4,
         )
-    return _with_decimal_commas(frame)
+    return _with_decimal_commas(frame, texts)
 
 
 def _read_parquet(path: Path, check_rows: CheckRows) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
@@ -123,7 +124,10 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             rows, self.notes_ = self._numbers(X, reset=True), []
             self.columns_with_gaps_ = []
         self.encoder_ = self._make_encoder(rows)
-        return rows, rows if self.encoder_ is None else _plain(self.encoder_.fit_transform(rows))
+        if self.encoder_ is None:
+            return rows, rows
+        with config_context(transform_output="default"):
+            return rows, _plain(self.encoder_.fit_transform(rows))
 
     def read(self, X: Any, dayfirst: bool | None = None) -> Any:
         """New rows with columns of float64 or text, as the fitted table had them.
@@ -149,7 +153,10 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
     def encode(self, rows: Any) -> Any:
         """Rows as :meth:`read` returns them, as a matrix."""
-        return rows if self.encoder_ is None else _plain(self.encoder_.transform(rows))
+        if self.encoder_ is None:
+            return rows
+        with config_context(transform_output="default"):
+            return _plain(self.encoder_.transform(rows))
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Names of the columns of the matrix."""

@@ -27,9 +27,8 @@ from onefit._validation import DataError
 Array = NDArray[Any]
 
 __all__ = [
-    "DATE", "DATES", "DECIMAL_COMMAS", "MAX_LABELS", "UNREAD_DATES", "Read", "cells_at",
-    "check_sizes", "date_order", "days", "holds_numbers", "is_gap", "odd_cells", "read_as",
-    "read_numbers", "units",
+    "DATE", "DATES", "MAX_LABELS", "UNREAD_DATES", "Read", "cells_at", "check_sizes", "date_order",
+    "days", "gaps_read", "holds_numbers", "is_gap", "odd_cells", "read_as", "read_numbers", "units",
 ]  # fmt: skip
 
 #: written for a missing number or date, in lower case
@@ -44,9 +43,9 @@ WRITTEN_NUMBER = re.compile(
 )
 #: a blank or an apostrophe between groups of three digits
 GROUPED = re.compile(r"(?<!\d)[1-9]\d{0,2}([ '\u2019\u00a0\u2009\u202f]\d{3})+(?!\d)")
-#: digits with a decimal point, and with a decimal comma
-POINT = re.compile(r"\d*\.?\d+|\d{1,3}(,\d{3})+(\.\d+)?")
-COMMA = re.compile(r"\d+(,\d+)?|\d{1,3}(\.\d{3})+(,\d+)?")
+#: digits with a decimal point, and with a decimal comma; thousands do not begin with 0
+POINT = re.compile(r"\d*\.?\d+|[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
+COMMA = re.compile(r"\d+(,\d+)?|[1-9]\d{0,2}(\.\d{3})+(,\d+)?")
 PLAIN = re.compile(r"\d*\.?\d+")
 #: beyond these sizes, squares and their sums overflow or underflow
 MAX_SIZE, MIN_SIZE = 1e150, 1e-150
@@ -54,8 +53,6 @@ MAX_SIZE, MIN_SIZE = 1e150, 1e-150
 MAX_ODD_SHARE = 0.1
 #: different values up to which numbers may be labels
 MAX_LABELS = 20
-#: attribute of a data frame from a file: columns in which decimal commas were replaced by points
-DECIMAL_COMMAS = "decimal_commas"
 #: cells that a message names
 MAX_NAMED_CELLS = 5
 
@@ -250,6 +247,13 @@ def cells_at(texts: Array, index: Any, places: Array) -> str:
     )
     more = len(places) - MAX_NAMED_CELLS
     return first if more <= 0 else f"{first} and {more} more"
+
+
+def gaps_read(what: str, codes: Array, index: Any, first: int) -> str:
+    """A sentence about the cells of a column that hold gap codes."""
+    cells = "1 cell is" if codes.size == 1 else f"{codes.size} cells are"
+    different = ", ".join(shown(one) for one in sorted(set(codes)))
+    return f"{what}: {cells} read as missing ({different}; the first in {place_of(index, first)})"
 
 
 def check_sizes(numbers: Array, what: Callable[[int], str], index: Any) -> None:

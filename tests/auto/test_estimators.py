@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import html
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
-from sklearn.model_selection import TimeSeriesSplit, cross_val_score
+from sklearn.model_selection import KFold, TimeSeriesSplit, cross_val_score
 
 from onefit import (
     AutoKernelClassifier,
@@ -20,7 +22,8 @@ from onefit import (
     predict_interval,
     select,
 )
-from onefit.config import config_context
+from onefit._validation import DataError
+from onefit.config import config_context as onefit_context
 from onefit.prepare import TablePreparer
 
 random = np.random.default_rng(0)
@@ -56,6 +59,67 @@ def test_a_table_with_text_is_cross_validated():
         left = Y[part] - one.predict(TABLE.iloc[part])
         held.append(1.0 - (left**2).sum() / ((Y[part] - Y[part].mean()) ** 2).sum())
     np.testing.assert_allclose(found, held, rtol=1e-10)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_the_output_type_of_transformers_changes_no_number(library):
+    """Text columns are scaled by a variance, which is another one for data frames."""
+    pytest.importorskip(library)
+    table = TABLE.assign(name=[f"name {i} of {'abc'[i % 3] * 4}" for i in range(n)])
+    plain = AutoKernelRegressor(**SMALL).fit(table, Y)
+    with config_context(transform_output=library), warnings.catch_warnings():
+        warnings.filterwarnings("error", "X has feature names")
+        other = AutoKernelRegressor(**SMALL).fit(table, Y)
+        found = other.predict(table[:9]), plain.predict(table[:9])
+        intervals, notes = other.predict_interval(table[:9]), other.unfamiliar(table[:9])
+    for one in found:
+        np.testing.assert_allclose(one, plain.predict(table[:9]), rtol=1e-12)
+    np.testing.assert_allclose(intervals.lower, plain.predict_interval(table[:9]).lower)
+    np.testing.assert_allclose(notes.novelty, plain.unfamiliar(table[:9]).novelty)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"cv": None}, "cv=None must be a number of splits, a splitter, or a list"),
+        ({"cv": 5.0}, r"cv=5\.0 must be a number of splits"),
+        ({"cv": "5"}, "cv='5' must be a number of splits"),
+        ({"scoring": ["r2", "neg_mean_absolute_error"]}, "must be the name of one score"),
+    ],
+)
+def test_options_that_make_no_sense(options, words):
+    with pytest.raises(ValueError, match=words):
+        AutoKernelRegressor(**options).fit(TABLE, Y)
+
+
+def test_weights_with_metadata_routing():
+    """Inside, weights reach every fit and score; outside, they follow the requests."""
+    weights = np.random.default_rng(0).uniform(0.0, 2.0, n)
+    plain = AutoKernelRegressor(**SMALL).fit(TABLE, Y, sample_weight=weights)
+    with config_context(enable_metadata_routing=True):
+        found = AutoKernelRegressor(**SMALL).fit(TABLE, Y, sample_weight=weights)
+        assert found.best_score_ == plain.best_score_
+        assert found.score(TABLE, Y, weights) == plain.score(TABLE, Y, weights)
+        np.testing.assert_array_equal(found.relevance().values, plain.relevance().values)
+        auto = AutoKernelRegressor(**SMALL).set_fit_request(sample_weight=True)
+        auto.set_score_request(sample_weight=False)
+        splits = list(KFold(2).split(Y))
+        scores = cross_val_score(auto, TABLE, Y, cv=splits, params={"sample_weight": weights})
+    for score, (train, test) in zip(scores, splits, strict=True):
+        model = AutoKernelRegressor(**SMALL).fit(TABLE.iloc[train], Y[train], None, weights[train])
+        assert score == pytest.approx(model.score(TABLE.iloc[test], Y[test]))
+
+
+@pytest.mark.parametrize("y", [np.ones(n), np.ones((n, 2))])
+def test_a_constant_target_is_refused(y):
+    with pytest.raises(DataError, match=r"y has the value 1\.0 only; there is nothing to learn"):
+        AutoKernelRegressor().fit(TABLE, y)
+
+
+@pytest.mark.parametrize("kernels", [(), []])
+def test_no_kernels_are_not_the_default_ones(kernels):
+    with pytest.raises(ValueError, match="kernels names none; give at least one"):
+        AutoKernelRegressor(kernels=kernels).fit(TABLE, Y)
 
 
 def test_clones_and_pickles(fitted):
@@ -181,8 +245,12 @@ def test_criteria_are_compared(fitted):
 
 @pytest.mark.parametrize(
     ("groups", "words"),
-    [("shop", r"a name of a column.*groups=X\['shop'\]"), (np.zeros(len(Y)), "value per row")],
-    ids=["a name", "one group"],
+    [
+        ("shop", r"a name of a column.*groups=X\['shop'\]"),
+        (np.zeros(len(Y)), "value per row"),
+        (np.append(np.arange(len(Y) - 1.0), np.nan), "rows without a group; give each row one"),
+    ],
+    ids=["a name", "one group", "a gap"],
 )
 def test_groups_are_a_value_per_row(groups, words):
     with pytest.raises(ValueError, match=words):
@@ -202,7 +270,7 @@ def test_minutes_and_an_approximation_exclude_each_other():
 
 def test_too_many_rows_are_refused_before_any_work():
     refused = r"60 rows need .* nothing was run"
-    with config_context(memory_bytes=1000.0), pytest.raises(MemoryError, match=refused):
+    with onefit_context(memory_bytes=1000.0), pytest.raises(MemoryError, match=refused):
         AutoKernelRegressor(prepare=Refusing()).fit(TABLE, Y)
 
 

@@ -22,6 +22,7 @@ from onefit import (
     default_grid,
     select,
 )
+from onefit.auto.rules import choose_kernels
 from onefit.prepare import TablePreparer
 
 random = np.random.default_rng(0)
@@ -364,3 +365,10 @@ def test_codes_of_classes_that_are_written_as_text_stay_text():
 def test_bad_input(rows, target, options, words):
     with pytest.raises(ValueError, match=words):
         select(rows, target, **options)
+
+
+def test_fourier_features_leave_out_the_linear_kernel():
+    """It is no function of x - y, so that the rule would choose what cannot be fitted."""
+    Z = np.zeros((3, 2))
+    assert choose_kernels(None, Z, "fourier")[0] == ("rbf", "laplacian", "matern32")
+    assert "linear" in choose_kernels(None, Z, "nystrom")[0]

@@ -15,6 +15,7 @@ from sklearn.datasets import dump_svmlight_file, make_classification
 from sklearn.model_selection import KFold
 
 from onefit import AutoKernelRegressor, KernelRegressor, heldout_predict
+from onefit._format import number
 from onefit.cli.model import load_model
 from onefit.tables import Roles, read_table
 
@@ -34,6 +35,37 @@ def test_json_is_one_document_and_agrees_with_the_library(onefit, csv):
     best = found["best"]
     assert best["interval"][0] < best["score"] < best["interval"][1]
     assert best["exact"]
+
+
+def test_the_numbers_of_an_average_are_its_own(onefit, csv, frame):
+    """Not those of the best candidate alone, which the ranking has."""
+    done = onefit("select", csv, "--target", "price", "--drop", "kind", "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    best, (first, *_) = (found := json.loads(done.stdout))["best"], found["ranking"]
+    auto = AutoKernelRegressor().fit(frame.drop(columns=["price", "kind"]), frame["price"])
+    assert best["stack"].startswith("average of")
+    assert best["score"] == pytest.approx(auto.best_score_, rel=1e-9)
+    assert best["standard_error"] == pytest.approx(auto.headline_.standard_error, rel=1e-6)
+    assert best["error_bound"] == pytest.approx(auto.heldout_.error.max(), rel=0.5)
+    assert best["method"] == "stack"
+    assert best["scores_of_splits"] is None
+    assert first["standard_error"] != best["standard_error"]
+    assert f"error at most {number(best['error_bound'], 1)})" in found["headline"][-1]
+
+
+@pytest.mark.parametrize("kind", [int, str])
+def test_groups_make_the_same_splits_as_in_python(onefit, frame, tmp_path, kind):
+    """The order of the groups decides their folds: 9 is before 10 where they are numbers."""
+    groups = np.random.default_rng(0).integers(0, 14, 80).astype(kind)
+    groups = groups if kind is int else np.char.add("clinic ", groups)
+    table = frame.drop(columns="kind").assign(group=groups)
+    table.to_csv(tmp_path / "data.csv", index=False)
+    options = ("--target", "price", "--groups", "group", "--kernels", "linear", "--format", "json")
+    done = onefit("select", tmp_path / "data.csv", *options)
+    assert done.exit_code == 0, done.stderr
+    auto = AutoKernelRegressor(kernels="linear")
+    auto.fit(table.drop(columns=["price", "group"]), table["price"], groups=groups)
+    assert json.loads(done.stdout)["best"]["score"] == pytest.approx(auto.best_score_, rel=1e-9)
 
 
 def test_the_error_is_that_of_honest_refits(onefit, csv, tmp_path):

@@ -162,3 +162,45 @@ def test_decimal_commas_of_new_rows_may_look_otherwise(onefit, tmp_path):
     new.write_text("x;z\n1.250,000;k.A.\n2.000,000;0,667\n")
     found = pd.read_csv(io.StringIO(onefit("predict", model, new, "--level", 0).stdout))
     assert found["prediction"].to_numpy() == pytest.approx([2500.0, 4000.0], abs=300)
+
+
+def test_a_row_is_predicted_alike_whatever_rows_are_beside_it(onefit, tmp_path):
+    """Codes, ids and labels such as 01 stay text in a file where nothing but numbers is left."""
+    random = np.random.default_rng(0)
+    n, model, new = 60, tmp_path / "m.skops", tmp_path / "new.csv"
+    text = {"id": str, "prediction": str}
+    table = pd.DataFrame(
+        {
+            "id": [f"{i:03}" for i in range(n)],
+            "code": random.choice(["01", "02", "A7"], n),
+            "garden": random.choice(["TRUE", "FALSE", ""], n),
+            "size": random.normal(size=n),
+        }
+    )
+    score = table["size"] + 3.0 * (table["code"] == "01") + (table["garden"] == "TRUE")
+    table["class"] = np.where(score > 1.0, "01", "B")
+    table.to_csv(tmp_path / "data.csv", index=False)
+    drop = ("--drop", "id", "--kernels", "linear", "--cv", 3, "--model", model)
+    done = onefit("select", tmp_path / "data.csv", "--target", "class", *drop)
+    assert done.exit_code == 0, done.stderr
+    pages = []
+    for rows in (table, table[(table["code"] != "A7") & (table["class"] == "01")]):
+        rows.to_csv(new, index=False)
+        done = onefit("predict", model, new, "--id", "id")
+        assert done.exit_code == 0, done.stderr
+        pages.append(pd.read_csv(io.StringIO(done.stdout), dtype=text).set_index("id"))
+    some = pages[0].loc[pages[1].index]
+    pd.testing.assert_frame_equal(some, pages[1])
+    right = float((some["prediction"] == "01").mean())
+    assert f"accuracy {right:.4g}" in done.stderr
+    assert pages[1]["unfamiliar"].isna().all()
+
+
+def test_gap_codes_among_decimal_commas_are_noted_once(onefit, tmp_path):
+    data = tmp_path / "data.csv"
+    lines = [f"{i},5;{2 * i}" for i in range(20)]
+    data.write_text("\n".join(["x;t", "k.A.;7", *lines]))
+    done = onefit("select", data, "--target", "t", "--kernels", "linear", "--cv", 3)
+    assert done.exit_code == 0, done.stderr
+    notes = [one for one in done.stderr.splitlines() if "read as missing" in one]
+    assert notes == ["note: column 'x': 1 cell is read as missing ('k.A.'; the first in line 2)"]

@@ -99,3 +99,12 @@ def _table():
     random = np.random.default_rng(0)
     table = pd.DataFrame(random.normal(size=(80, 2)), columns=["a", "b"])
     return table, (np.sin(2 * table.a) + 0.3 * random.normal(size=80)).to_numpy()
+
+
+def test_predictions_do_not_replace_the_rows(onefit, plain):
+    data = plain / "data.csv"
+    before = data.read_bytes()
+    done = onefit("predict", plain / "m.skops", data, "--output", data)
+    assert done.exit_code == 2
+    assert "data.csv is the file of the rows; name another one" in done.stderr
+    assert data.read_bytes() == before

@@ -251,3 +251,26 @@ def test_targets_of_text_are_those_of_the_sample(onefit, tmp_path):
     done = onefit("select", path, "--target", "price", *options)
     assert done.exit_code == BAD_DATA
     assert "the target 'price' holds numbers as text" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--target", "price", "--drop", "kind", "--loss", "quantile", "--kernels", "linear"),
+        (
+            "--target",
+            "kind",
+            "--drop",
+            "price",
+            "--class-weight",
+            "balanced",
+            "--kernels",
+            "linear",
+        ),
+    ],
+    ids=["a width from the sample", "a kernel without gamma"],
+)
+def test_settings_that_need_no_further_numbers(onefit, rows, tmp_path, options):
+    rows[:80].drop(columns="stars").to_parquet(tmp_path / "rows.parquet")
+    few = ("--approximation", "nystrom", "--cv", 2, "--kernels", "linear", "--format", "json")
+    assert selected(onefit("select", tmp_path / "rows.parquet", *options, *few))["best"]["score"]

@@ -137,6 +137,24 @@ def test_gaps_among_truth_values_of_new_rows_are_gaps():
     np.testing.assert_array_equal(found, [0.0, np.nan, 1.0])
 
 
+@pytest.mark.parametrize("kind", [object, "boolean"])
+def test_truth_values_with_gaps_are_numbers(kind):
+    """Whatever type holds them, and also in rows without a gap."""
+    table = pd.DataFrame({"new": pd.Series([True, None, False, True], dtype=kind)})
+    reader = WrittenNumbers()
+    np.testing.assert_array_equal(reader.fit_transform(table)["new"], [1.0, np.nan, 0.0, 1.0])
+    found = reader.transform(pd.DataFrame({"new": [False, True]}))["new"]
+    np.testing.assert_array_equal(found, [0.0, 1.0])
+
+
+def test_thousands_do_not_begin_with_a_zero():
+    """0,491 is not four hundred and ninety-one, and decides the comma of its column."""
+    reader = WrittenNumbers()
+    found = reader.fit_transform(pd.DataFrame({"x": ["1,250", "-0,491", "12,000"]}))["x"]
+    assert found.tolist() == [1.25, -0.491, 12.0]
+    assert reader.transform(pd.DataFrame({"x": ["1,500"]}))["x"].tolist() == [1.5]
+
+
 def test_missing_columns_are_named():
     frame, y = raw_table()
     with pytest.raises(DataError, match="the table lacks 'day', 'new'"):

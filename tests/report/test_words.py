@@ -7,11 +7,13 @@ import datetime
 import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
+from sklearn.metrics import balanced_accuracy_score
 
-from onefit import KernelRegressor, KernelSearchCV
-from onefit._format import cell, labels, number, settings
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit._format import cell, labels, number, percent, settings
 from onefit.report.facts import Facts
 from onefit.report.words import KnownTargets, headline, merit
+from onefit.uncertainty.baseline import weighted_quantile
 
 X, y = make_friedman1(60, noise=0.1, random_state=0)
 
@@ -75,6 +77,29 @@ def test_no_factor_where_the_baseline_is_not_beaten():
     facts = Facts(search)
     assert facts.verdict
     assert "better" not in merit(facts, KnownTargets.of(facts)).sentence
+
+
+def test_shares_of_rows_are_by_weight():
+    """Rows without weight are in no number of the sentence, and others in proportion."""
+    weight = np.random.default_rng(0).choice([0.0, 1.0, 5.0], 60)
+    search = KernelSearchCV(KernelRegressor(), {"lam": [1e-3, 1.0]}, cv=5, aggregate="pooled")
+    facts = Facts(search.fit(X, y, sample_weight=weight))
+    off = np.abs(y - search.heldout_.predictions)
+    half, most = (number(np.median(np.repeat(off, weight.astype(int)))),
+                  number(weighted_quantile(off, weight, 0.9)))  # fmt: skip
+    said = merit(facts, KnownTargets.of(facts)).sentence
+    assert f"typically off by {half}; 9 of 10 rows (by weight) are within {most}." in said
+
+    labels = y > 16.0
+    search = KernelSearchCV(KernelClassifier(), {"lam": [1e-3, 1.0]}, cv=5, aggregate="pooled")
+    facts = Facts(search.fit(X, labels, sample_weight=weight))
+    common = max(np.average(labels, weights=weight), np.average(~labels, weights=weight))
+    found = merit(facts, KnownTargets.of(facts))
+    recall = balanced_accuracy_score(labels, search.heldout_.labels, sample_weight=weight)
+    assert found.sentence.startswith(f"{percent(search.best_score_)} of the rows (by weight) get")
+    assert [one for one, _ in found.numbers] == [
+        percent(search.best_score_), percent(common), percent(recall)
+    ]  # fmt: skip
 
 
 def test_the_headline_has_the_same_numbers():

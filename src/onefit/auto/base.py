@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from onefit._frames import as_frame, check_names, is_frame
+from onefit._format import is_missing
+from onefit._frames import as_frame, check_names, is_frame, shown
+from onefit._validation import DataError
 from onefit.auto import rules
 from onefit.auto.familiar import RowNotes, Unfamiliar, read_and_encode, training_rows
 from onefit.auto.planning import plan_search
@@ -157,13 +160,14 @@ class AutoKernel(BaseEstimator):
 
     def _choose(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
         """Fit without a warning of the verdict, which the command line prints with the result."""
-        planned = self._plan(X, y, groups, sample_weight)
-        planned.search.set_callbacks(*callbacks_of(self))
-        try:
-            planned.run()
-        finally:
-            planned.search.set_callbacks()
-        self._keep(planned)
+        with self._own_settings():
+            planned = self._plan(X, y, groups, sample_weight)
+            planned.search.set_callbacks(*callbacks_of(self))
+            try:
+                planned.run()
+            finally:
+                planned.search.set_callbacks()
+            self._keep(planned)
 
     @property
     def verdict_(self) -> str:
@@ -187,7 +191,8 @@ class AutoKernel(BaseEstimator):
 
     def explain(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> str:
         """Describe what :meth:`fit` would do, with planned times; nothing is fitted."""
-        return copy(self)._plan(X, y, groups, sample_weight).explain()
+        with self._own_settings():
+            return copy(self)._plan(X, y, groups, sample_weight).explain()
 
     def _plan(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> Selection:
         """Check the data and apply the rules: a search with its data, ready to be run."""
@@ -209,8 +214,10 @@ class AutoKernel(BaseEstimator):
                 )
             if values.shape != (n,):
                 raise ValueError(f"{name} has shape {values.shape}, expected ({n},), one per row")
-            if name == "groups" and values.dtype.kind == "O" and any(one is None for one in values):
+            if name == "groups" and any(is_missing(one) for one in values):
                 raise ValueError("groups has rows without a group; give each row one")
+        if (y == y[:1]).all():
+            raise DataError(f"y has the value {shown(y.flat[0])} only; there is nothing to learn")
         return plan_search(self, X, y, params)
 
     def _may_be_robust(self, y: Array) -> bool:
@@ -242,9 +249,24 @@ class AutoKernel(BaseEstimator):
 
     def predict(self, X: Any) -> Array:
         """Predictions for rows with the columns of the fitted table."""
+        return self._of_pipeline("predict", X)
+
+    def _of_pipeline(self, method: str, X: Any) -> Array:
+        """What a method of the pipeline returns for new rows."""
         check_is_fitted(self, "pipeline_")
-        found: Array = self.pipeline_.predict(self._checked_X(X))
+        with self._own_settings():
+            found: Array = getattr(self.pipeline_, method)(self._checked_X(X))
         return found
+
+    def _own_settings(self) -> Any:
+        """Settings of scikit-learn for what is inside, whatever the user has outside.
+
+        Weights and groups reach every fit without requests, and our own preparation returns arrays,
+        which the model is fitted to.
+        """
+        own = self.prepare is None or isinstance(self.prepare, TablePreparer)
+        output = {"transform_output": "default"} if own else {}
+        return config_context(enable_metadata_routing=False, **output)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The score of predictions for new rows, by ``scoring_``."""
@@ -252,7 +274,8 @@ class AutoKernel(BaseEstimator):
         scorer = get_scorer(self.scoring_) if isinstance(self.scoring_, str) else self.scoring_
         weight = {} if sample_weight is None else {"sample_weight": sample_weight}
         y = self._checked_y(y) if self._task == "regression" else y  # amounts may be text
-        return float(scorer(self, X, y, **weight))
+        with self._own_settings():
+            return float(scorer(self, X, y, **weight))
 
     def unfamiliar(self, X: Any) -> RowNotes:
         """Rows unlike the training rows: far from them, of unknown categories, or with new gaps.
@@ -261,7 +284,8 @@ class AutoKernel(BaseEstimator):
         """
         check_is_fitted(self, "pipeline_")
         found = Unfamiliar(self._fitted.named_steps["prepare"], self.training_rows_)
-        novelty, notes = found.add(*read_and_encode(self._fitted, self._checked_X(X)))
+        with self._own_settings():
+            novelty, notes = found.add(*read_and_encode(self._fitted, self._checked_X(X)))
         return RowNotes(novelty, notes, found.sentences)
 
     @property
@@ -281,7 +305,8 @@ class AutoKernel(BaseEstimator):
         """
         check_is_fitted(self, "pipeline_")
         self._refuse_in_folds("relevance")
-        self.search_.relevance_ = _find_relevance(self)
+        with self._own_settings():
+            self.search_.relevance_ = _find_relevance(self)
         return self.search_.relevance_
 
     def compare_criteria(self, *names: Any) -> Any:
@@ -344,7 +369,7 @@ class AutoKernel(BaseEstimator):
         found: dict[str, Any] = {"notes": self.notes_, "reasons": self.reasons_}
         found["calibrated"] = self.best_estimator_
         if options.get("rows") is not None and isinstance(done.preparer, TablePreparer):
-            found["typed"] = done.preparer.typed(options["rows"])
+            options["rows"] = done.preparer.typed(options["rows"])
         return write_report(as_kernel_search(self.search_), path, **(found | options))
 
     def summary(self) -> str:

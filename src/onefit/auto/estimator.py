@@ -157,9 +157,9 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         """
         check_is_fitted(self, "pipeline_")
         data, rows = self._planned.data, self._checked_X(X)
-        if not self._planned.in_folds:
-            rows = self._fitted[:1].transform(rows)
-        return predict_interval(self.search_, data.X, data.y, rows, alpha=alpha, **data.params)
+        with self._own_settings():
+            rows = rows if self._planned.in_folds else self._fitted[:1].transform(rows)
+            return predict_interval(self.search_, data.X, data.y, rows, alpha=alpha, **data.params)
 
     def _may_be_robust(self, y: Array) -> bool:
         return not (self.loss or self.scoring or self.param_grid) and y.ndim == 1
@@ -274,16 +274,12 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes."""
-        check_is_fitted(self, "pipeline_")
-        found: Array = self.pipeline_.predict_proba(self._checked_X(X))
-        return found
+        return self._of_pipeline("predict_proba", X)
 
     @available_if(lambda auto: auto.calibrate is None)
     def decision_function(self, X: Any) -> Array:
         """Decision values of the classes; a calibrated model has ``predict_proba`` instead."""
-        check_is_fitted(self, "pipeline_")
-        found: Array = self.pipeline_.decision_function(self._checked_X(X))
-        return found
+        return self._of_pipeline("decision_function", X)
 
     def _checked_y(self, y: Any) -> Array:
         y = column_or_1d(y, warn=True)

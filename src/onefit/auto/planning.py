@@ -38,8 +38,8 @@ from onefit.tables import mistakes
 
 Array = NDArray[Any]
 
-#: rows up to which the time is not estimated beforehand, and typical number of kernels
-MAX_QUICK_ROWS, USUAL_KERNELS = 50_000, 12
+#: typical number of kernels
+USUAL_KERNELS = 12
 ADVICE = "nothing was run: set minutes or approximation, or use fewer rows"
 #: reason why preparation in the training parts switches off other rules
 IN_FOLDS = (
@@ -217,7 +217,7 @@ def _choose_grid(auto: Any, Z: Any, y: Array, seed: int) -> tuple[list[dict[str,
     if auto.param_grid is not None:
         grid = auto.param_grid
         return grid if isinstance(grid, list) else [grid], "grid, as given"
-    kernels, why = rules.choose_kernels(auto.kernels, Z)
+    kernels, why = rules.choose_kernels(auto.kernels, Z, auto.approximation)
     further = auto.approximation is None and auto.loss in (None, "squared")
     loss = auto.loss or "squared"
     return rules.choose_grid(kernels, loss, Z, y, auto._task, seed, further), why
@@ -249,8 +249,6 @@ def check_rows(n: int, squared: bool = True) -> None:
             f"{n:,} rows need {needed / 1024**3:,.0f} GiB for kernel matrices, and "
             f"{available / 1024**3:,.1f} GiB are available; {ADVICE} (at most about {rows:,})"
         )
-    if n <= MAX_QUICK_ROWS:
-        return
     days = USUAL_KERNELS * plan.estimate(work, "iterative").seconds / 86400.0
     if days > 1.0:
         raise MemoryError(

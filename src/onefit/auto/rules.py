@@ -23,6 +23,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.multiclass import type_of_target
 
+from onefit._format import is_missing
 from onefit._frames import listed, shown
 from onefit._validation import DataError, check_choice, check_positive, suggest
 from onefit.grids import LAMS_JMLR, default_grid
@@ -71,8 +72,6 @@ REGRESSION_SCORERS = (
     "explained",
     "d2_absolute",
 )
-#: missing values of Python, NumPy and pandas, in words
-NO_VALUE = ("None", "nan", "<NA>", "NaT")
 #: a class with less than this part of an even share of the rows is rare
 RARE_SHARE = 0.5
 
@@ -85,8 +84,7 @@ def check_values(y: Array) -> None:
     if y.dtype.kind == "f":
         wrong = ~np.isfinite(y)
     elif y.dtype.kind == "O":
-        gaps = (str(one) in NO_VALUE and not isinstance(one, str) for one in y.flat)
-        wrong = np.fromiter(gaps, dtype=bool, count=y.size).reshape(y.shape)
+        wrong = np.array([is_missing(one) for one in y.flat], dtype=bool).reshape(y.shape)
     if wrong.any():
         place = tuple(np.argwhere(wrong)[0])
         raise ValueError(f"y holds {y[place]} in row {place[0]}; drop the row, or fill it in")
@@ -144,6 +142,11 @@ def choose_scoring(scoring: Any, y: Array, task: str) -> tuple[Any, str]:
             )
         return name, f"scoring {scoring}, as given"
     if scoring is not None:
+        if not callable(scoring):
+            raise ValueError(
+                f"scoring={scoring!r} must be the name of one score or a callable; several scores "
+                "are for KernelSearchCV"
+            )
         return scoring, f"scoring {getattr(scoring, '__name__', scoring)}, as given"
     if task == "regression":
         return "r2", "scoring: R² of all held-out rows together (change with scoring)"
@@ -202,6 +205,11 @@ def choose_splits(cv: Any, n: int, task: str, groups: Any, seed: int) -> tuple[A
                 )
             k = cv.get_n_splits()
             return cv, f"{k} splits in order of time: each tests later rows"
+        if not (hasattr(cv, "get_n_splits") or np.iterable(cv)) or isinstance(cv, str):
+            raise ValueError(
+                f"cv={cv!r} must be a number of splits, a splitter, or a list of (training rows, "
+                "test rows)"
+            )
         return cv if hasattr(cv, "split") else list(cv), "splits as given"
     if not 2 <= cv <= n:
         raise ValueError(f"cv={cv} must be at least 2 and at most the number of rows, {n}")
@@ -225,14 +233,20 @@ def choose_splits(cv: Any, n: int, task: str, groups: Any, seed: int) -> tuple[A
     return kind(k, shuffle=True, random_state=seed), reason
 
 
-def choose_kernels(kernels: Any, Z: Any) -> tuple[tuple[str, ...], str]:
+def choose_kernels(
+    kernels: Any, Z: Any, approximation: str | None = None
+) -> tuple[tuple[str, ...], str]:
     """Names of the kernels to try."""
     names: Sequence[str] = (kernels,) if isinstance(kernels, str) else tuple(kernels or ())
+    if kernels is not None and not names:
+        raise ValueError("kernels names none; give at least one, or leave it out for the default")
     for name in names:
         check_choice("kernels", name, [one for one in KNOWN_KERNELS if one != "precomputed"])
     if names:
         return tuple(names), f"kernels {', '.join(names)}, as given"
-    chosen = tuple(one for one in DEFAULT_KERNELS if not (one == "laplacian" and issparse(Z)))
+    without = {"laplacian"} if issparse(Z) else set()
+    without |= {"linear"} if approximation == "fourier" else set()  # no function of x - y
+    chosen = tuple(one for one in DEFAULT_KERNELS if one not in without)
     return chosen, f"kernels {', '.join(chosen)} (change with kernels)"
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from onefit.cli.errors import USAGE, clear_errors
 from onefit.cli.options import make_parser, parameters_of
-from onefit.cli.output import Outputs, check_output
+from onefit.cli.output import Outputs, check_file
 
 if TYPE_CHECKING:
     from onefit.tables import Roles
@@ -71,7 +71,9 @@ def _explain(given: Namespace, notes: list[str], begun: float) -> None:
 def _predict(given: Namespace, notes: list[str], begun: float) -> None:
     output = None if given.output == Path("-") else given.output
     if output is not None:
-        check_output(output)
+        check_file("output", output)
+        if output.exists() and given.data.exists() and output.samefile(given.data):
+            raise ValueError(f"--output {output} is the file of the rows; name another one")
     from onefit.cli.model import load_model
     from onefit.cli.predict import Predictions
 

@@ -35,8 +35,10 @@ def clear_errors(traceback: bool = False) -> Iterator[list[str]]:
     notes: list[str] = []
 
     def note(message: Warning | str, *_: Any, **__: Any) -> None:
-        notes.append(_one_line(message))
-        print(f"note: {notes[-1]}", file=sys.stderr, flush=True)
+        text = _one_line(message)
+        if text not in notes:
+            notes.append(text)
+            print(f"note: {text}", file=sys.stderr, flush=True)
 
     with warnings.catch_warnings():
         warnings.showwarning = note

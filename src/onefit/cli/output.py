@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Outputs", "as_csv", "check_output", "write_frames"]
+__all__ = ["Outputs", "as_csv", "check_file", "write_frames"]
 
 ENDINGS = {"model": (".skops",), "report": (".html", ".htm"), "output": (".csv", ".parquet")}
 #: first characters of a formula
@@ -45,8 +45,7 @@ class Outputs:
     def check(self) -> None:
         """Refuse what cannot be written, before any work is done."""
         for what, path in self.files.items():
-            _check_ending(f"--{what}", path, ENDINGS[what])
-            _check_place(path)
+            check_file(what, path)
         if self.journal is None or self.journal.is_dir():
             return
         if self.journal.is_file():
@@ -71,18 +70,15 @@ def _check_place(path: Path) -> None:
         raise ValueError(f"there is no folder {str(path.parent)!r} to write {path.name} to")
     if path.is_dir():
         raise ValueError(f"{str(path)!r} is a folder; name a file to write")
+    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        raise ValueError(f"{str(path)!r} may not be written; name another place")
 
 
-def check_output(path: Path) -> None:
-    """Refuse a file that predictions cannot be written to, before any work is done."""
-    _check_ending("--output", path, ENDINGS["output"])
+def check_file(what: str, path: Path) -> None:
+    """Refuse a file that cannot be written, or whose name promises another kind of file."""
+    if path.suffix.lower() not in ENDINGS[what]:
+        raise ValueError(f"--{what} {path.name} must end in {' or '.join(ENDINGS[what])}")
     _check_place(path)
-
-
-def _check_ending(option: str, path: Path, endings: tuple[str, ...]) -> None:
-    """Refuse a name that promises another kind of file."""
-    if path.suffix.lower() not in endings:
-        raise ValueError(f"{option} {path.name} must end in {' or '.join(endings)}")
 
 
 def as_csv(frame: Any, header: bool = True) -> str:

@@ -19,7 +19,7 @@ from onefit._frames import as_frame, shown
 from onefit._validation import DataError
 from onefit.auto.familiar import Unfamiliar, read_and_encode
 from onefit.cli.model import Model
-from onefit.cli.output import as_csv, check_output, write_frames
+from onefit.cli.output import as_csv, write_frames
 from onefit.files import is_parquet
 from onefit.rows import open_rows
 from onefit.rows.parquet import open_dataset
@@ -68,7 +68,6 @@ class Predictions:
 
     def write(self, output: Path) -> None:
         """Write the predictions to a CSV or Parquet file."""
-        check_output(output)
         rows = write_frames(self.frames(), output)
         print(f"{rows} predictions written to {output}", file=sys.stderr)
 
@@ -133,7 +132,8 @@ class Predictions:
         """Rows, and the columns of the file that they are in."""
         columns = self.model.columns
         if not self._is_streamed:
-            X, beside = read_features(self.data, columns if isinstance(columns, int) else None)
+            width = columns if isinstance(columns, int) else None
+            X, beside = read_features(self.data, width, self._texts)
             if X.shape[0] == 0:
                 raise DataError(f"{self.data.name} has no row to predict")
             yield X, beside
@@ -145,6 +145,16 @@ class Predictions:
                 frame = as_frame(block.X)
                 frame.index = block.row
                 yield frame, frame
+
+    @property
+    def _texts(self) -> set[str]:
+        """Columns of text, which the rows of a file must not turn into numbers: 007 into 7."""
+        reader, classes = self.model.preparer.reader_, getattr(self.model.estimator, "classes_", ())
+        texts = [] if reader is None else [
+            name for name, how in reader.how_.items() if how["kind"] == "text"
+        ]  # fmt: skip
+        labels = [self.model.target] if any(isinstance(one, str) for one in classes) else []
+        return {str(one) for one in (*texts, *labels, *([] if self.id is None else [self.id]))}
 
     def _frame(self, rows: Any, Z: Any, has_intervals: bool) -> Any:
         """Predictions for rows as the preparer has read and encoded them."""

@@ -63,7 +63,7 @@ def write_files(
     """
     if outputs.report is not None:
         auto.compare_criteria()  # which may note what it leaves out
-    auto.notes_ = list(dict.fromkeys(notes))
+    auto.notes_ = list(notes)
     if outputs.model is not None:
         save_model(auto, outputs.model, data["target"])
     if outputs.report is not None:
@@ -122,7 +122,7 @@ def select_table(
 ) -> Selected:
     """Select on a table, see :func:`select_file`."""
     start = perf_counter()
-    auto, y = _auto_of(table, dayfirst, parameters)
+    auto, y = auto_for(table.y, dayfirst, parameters, table.ordered)
     with outputs.on_interrupt(), progress(auto):
         auto._choose(table.X, y, table.groups, table.sample_weight)
     seconds, (n, d) = perf_counter() - start, table.X.shape
@@ -138,7 +138,7 @@ def explain_file(path: Path, roles: Roles, parameters: dict[str, Any]) -> str:
             f"{str(path)!r} is a folder; explain plans for rows in memory, of one file"
         )
     table = _read(path, roles, parameters)
-    auto, y = _auto_of(table, roles.dayfirst, parameters)
+    auto, y = auto_for(table.y, roles.dayfirst, parameters, table.ordered)
     found: str = auto.explain(table.X, y, groups=table.groups, sample_weight=table.sample_weight)
     return found
 
@@ -149,16 +149,16 @@ def _read(path: Path, roles: Roles, parameters: dict[str, Any]) -> Table:
     return read_table(path, roles, check_rows if whole else None)
 
 
-def _auto_of(table: Table, dayfirst: bool | None, parameters: dict[str, Any]) -> tuple[Any, Any]:
-    """The automatic estimator for a table, and the target as it takes it."""
-    if table.ordered and "cv" in parameters:
-        parameters = parameters | {"cv": TimeSeriesSplit(parameters["cv"])}
-    return auto_for(table.y, dayfirst, parameters)
+def auto_for(
+    y: Any, dayfirst: bool | None, parameters: dict[str, Any], ordered: bool = False
+) -> tuple[Any, Any]:
+    """The automatic estimator for a target, and the target as it takes it.
 
-
-def auto_for(y: Any, dayfirst: bool | None, parameters: dict[str, Any]) -> tuple[Any, Any]:
-    """The automatic estimator for a target, and the target as it takes it."""
+    ``ordered`` rows have splits in order of time.
+    """
     given = parameters | {"prepare": TablePreparer(dayfirst=dayfirst)}
+    if ordered and "cv" in given:
+        given["cv"] = TimeSeriesSplit(given["cv"])
     weights = given.get("class_weight")
     if isinstance(weights, dict):  # of labels, which the command line knows as text
         labels = {str(label): label for label in np.unique(y).tolist()}

@@ -22,13 +22,10 @@ from onefit._version import __version__
 from onefit.cli.select import Selected
 from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts
-from onefit.report.words import Listing, comparison, headline, ranking, spent
+from onefit.report.words import MAX_RANKED, Listing, comparison, headline, ranking, spent
 from onefit.search.pipeline_rows import as_kernel_search
 
 __all__ = ["as_json", "document", "show"]
-
-#: candidates in the ranking
-MAX_RANKED = 10
 
 
 def show(found: Selected) -> None:
@@ -44,7 +41,7 @@ def show(found: Selected) -> None:
     in_sight = sys.stdout.isatty() and sys.stderr.isatty()  # notes were printed on stderr
     for note in () if in_sight else auto.notes_:
         console.print(f"  [bold]Note[/]: {escape(note)}")
-    for table in (ranking(facts, MAX_RANKED), comparison(facts)):
+    for table in (ranking(facts), comparison(facts)):
         if table is not None:
             console.print()
             console.print(_as_rich(table))
@@ -107,6 +104,11 @@ def _winner(facts: Facts) -> dict[str, Any]:
         "edges": facts.edges,
     }
     headline = facts.headline
+    if averaged is not None:  # what the ranking has is the best candidate alone
+        error = np.nan if headline is None else headline.standard_error
+        exact, bound = facts.proof
+        found |= {"standard_error": error, "method": facts.search.heldout_.method,
+                  "exact": exact, "error_bound": bound, "scores_of_splits": None}  # fmt: skip
     if headline is None:
         return found
     return found | {

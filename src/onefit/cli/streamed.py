@@ -24,6 +24,7 @@ from onefit.cli.output import Outputs
 from onefit.cli.progress import progress
 from onefit.cli.select import Selected, auto_for, write_files
 from onefit.files import is_parquet
+from onefit.losses.base import resolved
 from onefit.rows import Accumulator, Chunk, HashKFold, open_rows, run
 from onefit.rows.parquet import open_dataset
 from onefit.rows.sample import row_hash
@@ -98,6 +99,10 @@ def select_streamed(
         _, place, counts = np.unique(y, return_inverse=True, return_counts=True)
         drawn, y = drawn[counts[place] > 1], y[counts[place] > 1]
     planned = auto._plan(drawn, y, None, None)
+    loss = planned.search.estimator.spec().loss
+    if getattr(loss, "relative", False):  # a width in units of the targets, from the sample
+        known = resolved(loss, y[:, None], np.ones((len(y), 1)))
+        planned.search.set_params(estimator__loss=known)
     with outputs.on_interrupt(), progress(planned.search):
         planned.search.fit(_encoded(source, planned))
     planned.note_columns()

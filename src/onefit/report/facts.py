@@ -196,6 +196,17 @@ class Facts:
         return float(self.scale(score))
 
     @property
+    def proof(self) -> tuple[bool, float]:
+        """Whether the held-out predictions of the choice are exact, and the bound on their error.
+
+        Of an average, those of its members with their weights.
+        """
+        if not hasattr(self.search, "stack_"):
+            return bool(self.table["exact"][self.best]), float(self.table["error"][self.best])
+        held = self.search.heldout_
+        return bool(np.all(held.exact)), float(np.max(held.error))
+
+    @property
     def baseline(self) -> float:
         """The baseline's score, as shown; NaN if unknown."""
         return np.nan if self.headline is None else float(self.scale(self.headline.baseline))

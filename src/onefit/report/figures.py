@@ -38,7 +38,7 @@ COLOURS = {INK: "ink", GRID: "grid", BLUE: "blue", ORANGE: "orange", RED: "red"}
 CURVES = (BLUE, "#12a150", "#a855f7", RED, "#0e9aa7", "#b58900")
 #: rows drawn in a scatter
 MAX_POINTS = 1500
-#: columns drawn by ``Relevance.plot``
+#: columns whose relevance is drawn
 MAX_PLOTTED_COLUMNS = 30
 #: labels on the axes of a heat map, and cells whose counts are written
 MAX_TICKS, MAX_COUNTED_CLASSES = 10, 12

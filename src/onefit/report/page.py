@@ -32,6 +32,7 @@ from onefit.report import figures
 from onefit.report.facts import Facts
 from onefit.report.figures import as_svg
 from onefit.report.words import (
+    MAX_RANKED,
     KnownTargets,
     Listing,
     choice,
@@ -49,10 +50,10 @@ Array = NDArray[Any]
 
 __all__ = ["as_html", "write_report"]
 
-#: candidates in the table that is open, and in the folded one
-MAX_OPEN, MAX_LISTED = 10, 500
-#: heat maps, columns of the data, and columns with their relevance
-MAX_FAMILIES, MAX_DESCRIBED_COLUMNS, MAX_RELEVANT = 4, 100, 30
+#: candidates in the folded table
+MAX_LISTED = 500
+#: heat maps, and columns of the data
+MAX_FAMILIES, MAX_DESCRIBED_COLUMNS = 4, 100
 #: rows to check, columns beside them, and rows up to which their influence is computed
 MAX_CHECKED, MAX_BESIDE, MAX_INFLUENCE_ROWS = 10, 6, 1500
 #: share of distinct values from which a column of whole numbers is one of ids; a column has
@@ -82,7 +83,6 @@ def write_report(
     title: str = "Model selection",
     target: str = "target",
     rows: Any = None,
-    typed: Any = None,
     about: Mapping[str, str] | None = None,
     notes: Sequence[str] = (),
     reasons: Sequence[str] = (),
@@ -100,10 +100,9 @@ def write_report(
     title, target : str
         Names of the data and of the target.
     rows : DataFrame of n rows, default=None
-        The features before any preparation. The report then describes the columns, counts gaps and
-        copies, and shows unusual rows by index and values.
-    typed : DataFrame of n rows, default=None
-        The same with numbers, dates and gaps as such, however they are written in ``rows``.
+        The features before they are scaled and encoded. The report then describes the columns,
+        counts gaps and copies, and shows unusual rows by index and values. Numbers and dates that
+        are written as text become such by :meth:`onefit.prepare.TablePreparer.typed`.
     about : dict of str, default=None
         Further facts about the data: preprocessing, task, ...
     notes, reasons : sequences of str, default=()
@@ -126,7 +125,6 @@ def write_report(
     facts = Facts(search)
     if rows is not None and not hasattr(rows, "iloc"):
         raise TypeError(f"rows must be a pandas DataFrame, got {type(rows).__name__}")
-    typed = rows if typed is None else typed
     truth = KnownTargets.of(facts, calibrated)
     n = None if truth is None else truth.n
     if rows is not None and n is not None and len(rows) != n:
@@ -144,10 +142,10 @@ def write_report(
         chosen=choice(search),
         warning=facts.verdict,
         compared=_compared(facts, truth, target),
-        data=_data(facts, truth, rows, typed, n) | dict(about or {}),
+        data=_data(facts, truth, rows, n) | dict(about or {}),
         notes=[_sentence(one) for one in notes],
         reasons=[_sentence(one) for one in reasons],
-        columns=_columns(typed),
+        columns=_columns(rows),
         checked=_checked(facts, truth, rows, target),
         relevance=_relevance(facts),
         candidates=_candidates(facts),
@@ -239,13 +237,11 @@ def _labels(truth: KnownTargets) -> list[Drawing | Listing]:
     return [*found, Listing("Class by class", head, rows, folded=True)]
 
 
-def _data(
-    facts: Facts, truth: KnownTargets | None, rows: Any, typed: Any, n: int | None
-) -> dict[str, str]:
+def _data(facts: Facts, truth: KnownTargets | None, rows: Any, n: int | None) -> dict[str, str]:
     """Size, gaps and copies."""
     found = {} if n is None else {"rows": f"{n:,}"}
     if rows is not None:
-        gaps = typed.isna().to_numpy()
+        gaps = rows.isna().to_numpy()
         found["columns"] = f"{rows.shape[1]:,}"
         found["missing values"] = "none" if not gaps.any() else (
             f"{int(gaps.sum()):,} ({percent(gaps.mean())} of all cells); columns with gaps: "
@@ -259,6 +255,9 @@ def _data(
     else:
         features = getattr(facts.search, "n_features_in_", None)
         found |= {} if features is None else {"columns": f"{features:,}"}
+    if truth is not None and truth.weight is not None:
+        ends = " to ".join(number(float(end)) for end in (truth.weight.min(), truth.weight.max()))
+        found["weights"] = f"{ends}; scores and shares are by weight, other counts are of rows"
     if truth is not None and not facts.is_classification and truth.y.ndim == 1:
         low, middle, high = (number(float(one), 4) for one in np.quantile(truth.y, (0, 0.5, 1)))
         found["target"] = f"{low} to {high}, median {middle}"
@@ -348,7 +347,7 @@ def _relevance(facts: Facts) -> list[Drawing | Listing]:
     found = getattr(facts.search, "relevance_", None)
     if found is None:
         return []
-    top = found.order[:MAX_RELEVANT]
+    top = found.order[: figures.MAX_PLOTTED_COLUMNS]
     rows = [
         [str(found.names[f]), percent(found.values[f]),
          f"{percent(found.low[f])} to {percent(found.high[f])}"]
@@ -362,7 +361,7 @@ def _relevance(facts: Facts) -> list[Drawing | Listing]:
 
 def _candidates(facts: Facts) -> list[Drawing | Listing]:
     """The best candidates, heat maps of the score, and its curve."""
-    found: list[Drawing | Listing] = [ranking(facts, MAX_OPEN)]
+    found: list[Drawing | Listing] = [ranking(facts)]
     for place, family in enumerate(facts.families[:MAX_FAMILIES]):
         scores = facts.scores[family.index[family.index >= 0]]
         if not np.isfinite(scores).any():
@@ -380,7 +379,7 @@ def _candidates(facts: Facts) -> list[Drawing | Listing]:
             where = " at the best gamma" if len(family.gammas) > 1 else ""
             alt = f"{family.name}: {facts.scale.label} over lam{where}."
             found.append(Drawing(svg, alt))
-    if facts.scores.size > MAX_OPEN:
+    if facts.scores.size > MAX_RANKED:
         found.append(replace(ranking(facts, MAX_LISTED), folded=True))
     return found
 

@@ -14,22 +14,24 @@ from onefit._format import MAX_CELL, decimals, duration, number, percent, settin
 from onefit.quantiles import levels_of
 from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts
+from onefit.uncertainty.baseline import weighted_quantile
 from onefit.uncertainty.headline import Headline
 
 Array = NDArray[Any]
 
 __all__ = [
-    "KnownTargets", "Listing", "comparison", "exactness", "expected", "headline", "merit",
-    "ranking", "rivals", "spent",
+    "MAX_RANKED", "KnownTargets", "Listing", "choice", "comparison", "exactness", "expected",
+    "headline", "merit", "ranking", "rivals", "spent",
 ]  # fmt: skip
 
+#: candidates in the tables of all output
+MAX_RANKED = 10
 #: classes whose shares are listed
 MAX_CLASSES = 6
 #: from this ratio of errors on, an improvement is a factor; below, a percentage
 MIN_FACTOR = 1.5
 #: what a column of numbers or dates holds
 NUMERIC_CELL = re.compile(r"[-+–]?[\d.,]*(e[-+]\d+)?(\s%| ± .*)?|\d{4}-\d\d-\d\d( [\d:.]+)?")
-NINETY_FIVE_PERCENT = "95\N{NO-BREAK SPACE}%"
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class KnownTargets:
     rows : (m,) int array
     y, held : (m,) or (m, q) arrays
         Targets, and predictions or labels. Targets of quantiles are (m,), predictions (m, levels).
+    weight : (m,) array or None
     levels : tuple of float
         Of quantiles.
     proba : (m, K) array or None
@@ -53,6 +56,7 @@ class KnownTargets:
     rows: Array
     y: Array = field(repr=False)
     held: Array = field(repr=False)
+    weight: Array | None = field(repr=False)
     levels: tuple[float, ...] = ()
     proba: Array | None = field(repr=False, default=None)
 
@@ -63,17 +67,18 @@ class KnownTargets:
         y = getattr(held, "targets", None)
         if held is None or y is None:
             return None
-        rows, y = held.tested, np.asarray(y)
+        rows, y, s = held.tested, np.asarray(y), held.sample_weight
+        s = None if s is None or np.ptp(s[rows]) == 0.0 else np.asarray(s)[rows]
         if not facts.is_classification:
             y = y.reshape(len(y), -1).astype(float)
             y = y[:, 0] if y.shape[1] == 1 else y
             is_quantile = facts.model.spec().loss.name == "quantile"
             levels = levels_of(facts.model) if is_quantile else ()
-            return cls(len(y), rows, y[rows], held.predictions[rows], levels)
+            return cls(len(y), rows, y[rows], held.predictions[rows], s, levels)
         known = held.as_probabilities is not None
         proba = held.proba if known else getattr(calibrated, "heldout_proba_", None)
         proba = None if proba is None else np.asarray(proba)[rows]
-        return cls(len(y), rows, np.ravel(y)[rows], np.asarray(held.labels)[rows], proba=proba)
+        return cls(len(y), rows, np.ravel(y)[rows], np.asarray(held.labels)[rows], s, proba=proba)
 
     @cached_property
     def missed(self) -> Array:
@@ -83,7 +88,24 @@ class KnownTargets:
     @cached_property
     def below(self) -> Array:
         """The share of targets below each quantile."""
-        return np.asarray((self.y[:, None] <= self.held.reshape(self.y.size, -1)).mean(axis=0))
+        below = self.y[:, None] <= self.held.reshape(self.y.size, -1)
+        return np.asarray(np.average(below, axis=0, weights=self.weight))
+
+    @property
+    def words(self) -> str:
+        """The rows, in sentences about shares of them."""
+        return "rows" if self.weight is None else "rows (by weight)"
+
+    def share(self, right: Array, some: Any = slice(None)) -> float:
+        """The share of some rows, by weight, for which a condition holds."""
+        weight = None if self.weight is None else self.weight[some]
+        return float(np.average(right[some], weights=weight))
+
+    def within(self, share: float) -> float:
+        """The size of the errors that a share of the rows, by weight, does not exceed."""
+        if self.weight is None:
+            return float(np.quantile(self.missed, share))
+        return weighted_quantile(self.missed, self.weight, share)
 
 
 @dataclass(frozen=True)
@@ -109,33 +131,34 @@ def merit(facts: Facts, truth: KnownTargets | None, target: str = "target") -> M
         text = "; ".join(f"{percent(b)} are below the predicted {level:g} quantile"
                          for level, b in pairs)  # fmt: skip
         found = [(percent(b), f"below the {level:g} quantile") for level, b in pairs]
-        text = f"Of the held-out rows, {text}. {_better(facts)}".strip()
+        text = f"Of the held-out {truth.words}, {text}. {_better(facts)}".strip()
         return Merit(text, [found[0], *found[1:][-1:], own[0]])
-    half, most = (number(float(np.quantile(truth.missed, share))) for share in (0.5, 0.9))
+    half, most = (number(truth.within(share)) for share in (0.5, 0.9))
     text = (
-        f"Predictions of {shorten(target, MAX_CELL)} are typically off by {half}; 9 of 10 rows are "
-        f"within {most}."
+        f"Predictions of {shorten(target, MAX_CELL)} are typically off by {half}; 9 of 10 "
+        f"{truth.words} are within {most}."
     )
     found = [
-        (half, "typical error: half of the rows are closer"),
-        (most, "9 of 10 rows are within"),
+        (half, f"typical error: half of the {truth.words} are closer"),
+        (most, f"9 of 10 {truth.words} are within"),
     ]
     return Merit(f"{text} {_better(facts)}".strip(), [*found, own[0]])
 
 
 def _of_labels(facts: Facts, truth: KnownTargets, own: list[tuple[str, str]]) -> Merit:
     right = truth.held == truth.y
-    classes, counts = np.unique(truth.y, return_counts=True)
-    most = counts.max() / counts.sum()
+    shares = {one: truth.share(truth.y == one) for one in np.unique(truth.y)}
+    common = max(shares, key=shares.__getitem__)
+    most, well = percent(shares[common]), percent(truth.share(right))
     text = (
-        f"{percent(right.mean())} of the rows get the right label while they are held out; always "
-        f"predicting the most frequent class ({shorten(classes[counts.argmax()])}) is right for "
-        f"{percent(most)}."
+        f"{well} of the {truth.words} get the right label while they are held out; always "
+        f"predicting the most frequent class ({shorten(common)}) is right for {most}."
     )
-    recall = float(np.mean([right[truth.y == one].mean() for one in classes]))
+    there = [one for one, share in shares.items() if share > 0.0]
+    recall = float(np.mean([truth.share(right, truth.y == one) for one in there]))
     third = (percent(recall), "balanced accuracy: mean over classes")
     third = third if facts.scale.label == "error rate" else own[0]
-    found = [(percent(right.mean()), "right labels"), (percent(most), "most frequent class"), third]
+    found = [(well, "right labels"), (most, "most frequent class"), third]
     better = "" if facts.scale.label == "error rate" else _better(facts)
     return Merit(f"{text} {better}".strip(), found)
 
@@ -168,8 +191,8 @@ def expected(facts: Facts) -> list[tuple[str, str]]:
     (low, high), found = facts.interval, facts.headline
     rows = [(f"{facts.scale.label}, all held-out rows", number(facts.expected, 4))]
     if np.isfinite(low):
-        text = f"{number(low)} to {number(high)}"
-        rows.append((f"{NINETY_FIVE_PERCENT} interval of the expected {_noun(facts)}", text))
+        name = f"95\N{NO-BREAK SPACE}% interval of the expected {_noun(facts)}"
+        rows.append((name, f"{number(low)} to {number(high)}"))
     if found is not None and not np.isnan(found.baseline):
         rows.append((f"baseline: {found.baseline_name}", number(facts.baseline)))
     elif found is not None and found.reason:
@@ -218,13 +241,12 @@ def rivals(facts: Facts) -> str:
 
 def exactness(facts: Facts) -> str:
     """Whether the held-out predictions are those of refitting every split."""
-    exact = np.asarray(facts.table["exact"])
-    bound = number(float(facts.table["error"][facts.best]), 1)
-    what = "Exact" if exact[facts.best] else "Approximate"
+    exact, (proven, worst) = np.asarray(facts.table["exact"]), facts.proof
+    bound, what = number(worst, 1), "Exact" if proven else "Approximate"
     averaged = "the candidates that are averaged" if hasattr(facts.search, "stack_") else ""
     text = f"{what}: held-out predictions of {averaged or 'the choice'} " + (
         f"equal those of refitting every split, up to rounding (error at most {bound})"
-        if exact[facts.best]
+        if proven
         else f"differ from those of refitting every split (error bound {bound})"
     )
     if exact.all():
@@ -237,7 +259,7 @@ def spent(facts: Facts) -> str:
     table, search = facts.table, facts.search
     seconds = (table["mean_fit_time"] + table["mean_score_time"]).sum() * search.n_splits_
     text = f"Held-out predictions and scores took {duration(float(seconds))} of work"
-    if hasattr(search, "refit_time_"):
+    if getattr(search, "refit_time_", 0.0) > 0.0:  # models of streamed rows are fitted before
         text += f", the final fit {duration(float(search.refit_time_))}"
     return text
 
@@ -266,7 +288,7 @@ class Listing:
         return [all(NUMERIC_CELL.fullmatch(one) for one in column) for column in columns]
 
 
-def ranking(facts: Facts, most: int) -> Listing:
+def ranking(facts: Facts, most: int = MAX_RANKED) -> Listing:
     """The best candidates, at most so many."""
     table, count = facts.table, facts.scores.size
     names = list(dict.fromkeys(name for params in table["params"] for name in params))

@@ -9,6 +9,7 @@ from sklearn.base import is_classifier
 
 from onefit._types import Array
 from onefit.criteria.base import ByRow
+from onefit.kernels import takes_gamma
 from onefit.losses import Quantile
 from onefit.problem import Problem
 from onefit.quantiles import levels_of, neg_pinball_loss
@@ -57,7 +58,8 @@ def check_model(one: CandidateModel, criterion: Any) -> None:
             "a width of 'mad' is a median over the targets of each training part, which are "
             "streamed; give threshold or delta in units of the target"
         )
-    if spec.coding.class_weight is not None and isinstance(model.gamma, str):
+    needs_gamma = takes_gamma(model.kernel) and isinstance(model.gamma, str)
+    if spec.coding.class_weight is not None and needs_gamma:
         raise ValueError(
             f"gamma={model.gamma!r} depends on rows weighted by class_weight, which streamed rows "
             "do not have before the first pass; give numbers for gamma, such as those that "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from onefit._validation import DataError, suggest
 from onefit.files import CheckRows, is_libsvm, read_frame, read_libsvm
 from onefit.tables.reader import WrittenColumn
 from onefit.tables.target import read_target
+from onefit.written import holds_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -162,7 +164,11 @@ def _roles(frame: pd.DataFrame, roles: Roles) -> dict[str, Any]:
         if flag == "--drop":
             continue
         column = WrittenColumn(frame[name], f"column {shown(name)}", [])
-        how, values = column.learn(roles.dayfirst) if flag != "--groups" else ({}, column.labels)
+        if flag != "--groups":
+            how, values = column.learn(roles.dayfirst)
+        else:  # numbers in their order, in which Python numbers them too
+            is_number = holds_numbers(frame[name].dtype)
+            values = frame[name].to_numpy(float, na_value=np.nan) if is_number else column.labels
         gaps = np.flatnonzero(values != values)
         if gaps.size:
             row = place_of(frame.index, int(gaps[0]))
@@ -183,7 +189,9 @@ def _roles(frame: pd.DataFrame, roles: Roles) -> dict[str, Any]:
     return found
 
 
-def read_features(path: Path, width: int | None = None) -> tuple[Any, Any]:
+def read_features(
+    path: Path, width: int | None = None, texts: Collection[str] = ()
+) -> tuple[Any, Any]:
     """The columns of a file, and those of them beside the features; or a LIBSVM matrix and labels.
 
     Parameters
@@ -191,9 +199,11 @@ def read_features(path: Path, width: int | None = None) -> tuple[Any, Any]:
     path : Path
     width : int, default=None
         Number of columns of the LIBSVM data that the model was made from.
+    texts : collection of str
+        Columns that are read as they are written, see :func:`onefit.files.read_frame`.
     """
     if width is None:
-        frame = read_frame(path)
+        frame = read_frame(path, texts=texts)
         return frame, frame
     if not is_libsvm(path):
         raise DataError(f"the model was made from LIBSVM data; {path.name} must be LIBSVM too")

@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from onefit._frames import all_match, as_frame, columns_of, is_frame, listed, place_of, shown
+from onefit._frames import all_match, as_frame, columns_of, filled, is_frame, listed, shown
 from onefit._validation import DataError
 from onefit.written import (
     DATE,
     DATES,
-    DECIMAL_COMMAS,
     MAX_LABELS,
     UNREAD_DATES,
     cells_at,
     check_sizes,
     date_order,
     days,
+    gaps_read,
     holds_numbers,
     is_gap,
     odd_cells,
@@ -47,7 +47,7 @@ __all__ = ["WrittenColumn", "WrittenNumbers"]
 PLAIN_NUMBERS: How = {"kind": "number", "comma": None, "unit": ""}
 
 
-class WrittenNumbers(TransformerMixin, BaseEstimator):
+class WrittenNumbers(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Read the columns of a table as floats or text.
 
     Numbers and booleans become floats, also those written with units or commas; dates become days
@@ -124,8 +124,6 @@ class WrittenNumbers(TransformerMixin, BaseEstimator):
             name, column = frame.columns[place], frame.iloc[:, place]
             cells = WrittenColumn(column, f"column {shown(name)}", notes)
             how = self.how_.get(name, PLAIN_NUMBERS)
-            if how.get("comma") and name in frame.attrs.get(DECIMAL_COMMAS, ()):
-                how = how | {"comma": False}
             found[name] = cells.read(how, dayfirst)
         for note in notes:
             warnings.warn(note, stacklevel=2)
@@ -179,6 +177,7 @@ class WrittenColumn:
         self, column: pd.Series, what: str, notes: list[str], is_target: bool = False
     ) -> None:
         self.column, self.what, self.notes = column, what, notes
+        self.is_target = is_target
         self.remedy = "" if is_target else ", or drop that column"
         self.dates = DATES if is_target else UNREAD_DATES
         self.max_labels = 0 if is_target else MAX_LABELS
@@ -202,16 +201,14 @@ class WrittenColumn:
         text = {"kind": "text"}, self.labels
         if str(self.column.dtype) == "category" or not self.texts.size:
             return text
+        if not self.is_target and all(isinstance(one, bool) for one in filled(self.column)):
+            return PLAIN_NUMBERS, self.column.to_numpy(dtype=float, na_value=np.nan)
         gaps = self._gaps()
         found = self._learn_dates(gaps, dayfirst) or self._learn_numbers(gaps)
         if found is not None:
             if gaps.any():
-                codes = ", ".join(shown(one) for one in sorted(set(self.texts[gaps])))
-                cells = "1 cell is" if gaps.sum() == 1 else f"{gaps.sum()} cells are"
-                first = place_of(self.column.index, int(self.rows[np.argmax(gaps)]))
-                self.notes.append(
-                    f"{self.what}: {cells} read as missing ({codes}; the first in {first})"
-                )
+                first = int(self.rows[np.argmax(gaps)])
+                self.notes.append(gaps_read(self.what, self.texts[gaps], self.column.index, first))
             return found
         self._refuse_odd(gaps)
         if all_match(DATE, self.texts[~gaps]):
@@ -232,15 +229,17 @@ class WrittenColumn:
             needed = f"dates{first}"
         else:
             comma, unit = how["comma"], how["unit"]
-            # a column of truth values is one of texts as soon as one is missing
+            if unit and units(rest) == [""]:
+                self.notes.append(f"{self.what} has no unit, and is read as numbers in {unit!r}")
+            if holds_numbers(self.column.dtype):
+                return self.column.to_numpy(dtype=float, na_value=np.nan)
+            # truth values, with gaps among them
             rest = np.array([{"True": "1", "False": "0"}.get(one, one) for one in rest], object)
             if comma is None:
                 found = read_numbers(rest)
                 comma = found is not None and bool(found.comma)
                 if found is not None and found.comma is not None:
                     self.notes.append(f"{self.what} is read as numbers: {found.how}")
-            if unit and units(rest) == [""]:
-                self.notes.append(f"{self.what} has no unit, and is read as numbers in {unit!r}")
             values = np.array([read_as(one, comma, unit) for one in rest], dtype=float)
             needed = f"numbers in {unit!r}" if unit else "numbers"
         bad = np.flatnonzero(~gaps)[np.isnan(values)]
