@@ -87,9 +87,10 @@ def test_one_gamma_by_name_is_refused():
 
 def test_select(tmp_path):
     Z = pd.DataFrame(X / X.std(axis=0), columns=["a", "b", "c", "d"])
-    search = select(Z, Y, random_state=0)
+    given = {"kernels": "rbf", "cv": 3, "random_state": 0}
+    search = select(Z, Y, **given)
     found = search.relevance()
-    plain = select(Z, Y, random_state=0)
+    plain = select(Z, Y, **given)
     assert search.best_params_ == plain.best_params_
     assert not hasattr(plain.search_, "relevance_")
     names = [found.names[f] for f in found.order]
@@ -108,14 +109,13 @@ def test_select_says_where_relevance_is_not_known():
         assert np.ptp(search.relevance().values) == 0.0
 
 
-def test_select_in_order_of_time_keeps_the_order(monkeypatch):
-    from onefit.auto import base
-
-    kinds = []
-    known = base.relevance
-    monkeypatch.setattr(base, "relevance", lambda *a, **k: kinds.append(k["cv"]) or known(*a, **k))
-    select(X / X.std(axis=0), Y, stack=False, kernels="rbf", cv=TimeSeriesSplit(3)).relevance()
-    assert type(kinds[0]) is TimeSeriesSplit
+def test_select_in_order_of_time_has_parts_in_order_of_time():
+    """No training part holds the last rows, whose target is of another column."""
+    rows = np.random.default_rng(1).normal(size=(120, 2))
+    target = np.sin(2.0 * rows[:, 0])
+    target[100:] = 9.0 * np.sin(2.0 * rows[100:, 1])
+    given = {"kernels": "rbf", "loss": "squared", "cv": TimeSeriesSplit(3)}
+    assert np.median(select(rows, target, **given).relevance().folds[:, 0]) > 0.9
 
 
 def test_select_for_classes():
