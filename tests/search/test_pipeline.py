@@ -82,14 +82,16 @@ def test_groups():
 @pytest.mark.parametrize("loss", ["huber", "epsilon_insensitive", "quantile", "expectile"])
 def test_losses(loss):
     model = make_pipeline(StandardScaler(), KernelRegressor(loss=loss))
-    compare(model, grid(), cv=3, scoring="neg_mean_absolute_error", tolerance=1e-6)
+    params = grid() | {"kernelregressor__lam": [1e-3, 1e-1]}
+    compare(model, params, cv=3, scoring="neg_mean_absolute_error", tolerance=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["squared", "smoothed_hinge", "log"])
 def test_classifiers(loss):
     model = make_pipeline(StandardScaler(), SelectKBest(f_classif, k=3), KernelClassifier(loss))
-    params = grid("kernelclassifier", kernelclassifier__class_weight=["balanced", None])
-    compare(model, params, y=CLASSES, cv=3)
+    few = {"lam": [1e-3, 1e-1], "class_weight": ["balanced", None]}
+    more = {f"kernelclassifier__{name}": values for name, values in few.items()}
+    compare(model, grid("kernelclassifier") | more, y=CLASSES, cv=3)
 
 
 def test_pairs_of_classes():
