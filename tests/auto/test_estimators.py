@@ -228,5 +228,10 @@ def test_parameters_for_classes_are_refused_for_a_regression():
 def test_unfamiliar_rows_without_preparation():
     X = np.column_stack([np.nan_to_num(SIZE), FLAG]).astype(float)
     found = AutoKernelRegressor(prepare="passthrough", kernels="rbf", cv=3).fit(X, Y)
-    novelty = found.unfamiliar(np.vstack([X[:1], 50 + X[:1]])).novelty
+    new = np.vstack([X[:1], 50 + X[:1]])
+    novelty = found.unfamiliar(new).novelty
     assert novelty[0] <= 1 < novelty[1]
+    assert "; 0.033 would be by chance" in found.unfamiliar(new).summary[0]  # 2 of 61
+    grouped = AutoKernelRegressor(prepare="passthrough", kernels="linear", cv=3)
+    grouped.fit(X, Y, groups=np.arange(n) % 7)
+    assert "; 0.25 would be by chance" in grouped.unfamiliar(new).summary[0]  # 2 of 8

@@ -363,6 +363,7 @@ def test_codes_of_classes_that_are_written_as_text_stay_text():
         (X, y, {"scoring": "accuracy"}, "scores classes"),
         (X, y, {"kernels": "rfb"}, "did you mean 'rbf'"),
         (X, labels, {"task": "regression"}, "use task='classification'"),
+        (X, np.where(labels == "yes", 0.5, 2.0), {"task": "classification"}, "continuous"),
         (["a word"] * n, y, {}, "use KernelSearchCV with a function as kernel"),
     ],
 )

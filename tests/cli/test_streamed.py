@@ -84,6 +84,24 @@ def test_a_folder_gives_what_its_rows_give_in_memory(
     assert "rows were streamed" in (place / f"{target}.html").read_text().lower()
 
 
+def test_groups_and_weights_are_those_of_rows_in_memory(
+    onefit: Any, rows: pd.DataFrame, tmp_path: Path
+) -> None:
+    X, path = rows[["size", "age"]].fillna(0.0), tmp_path / "rows.parquet"
+    who, weight = np.arange(400) // 8, np.where(np.arange(400) % 3, 0.2, 2.0)
+    X.assign(price=rows["price"], who=who, w=weight).to_parquet(path)
+    roles = ("--target", "price", "--groups", "who", "--sample-weight", "w")
+    there = selected(onefit("select", path, *roles, *LINEAR, "--format", "json"))
+    given = {"cv": HashKFold(3), "kernels": "linear", "approximation": "nystrom"}
+    here = select(X, rows["price"], groups=who, sample_weight=weight, **given)
+    assert there["best"]["params"] == pytest.approx(here.best_params_)
+    assert there["best"]["score"] == pytest.approx(here.best_score_, rel=1e-6)
+    for roles in ({"groups": who}, {"sample_weight": weight}):
+        assert here.best_score_ != pytest.approx(
+            select(X, rows["price"], **roles, **given).best_score_
+        )
+
+
 @pytest.mark.parametrize("target", ["price", "kind"])
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_predictions_are_written_as_rows_come(
