@@ -119,6 +119,10 @@ def test_explain_fits_nothing(tmp_path):
     assert "All stages: " in text
     assert "grid, as given" in text
     assert not hasattr(auto, "pipeline_")
+    grouped = auto.explain(TABLE, Y, groups=np.arange(n) % 7)
+    assert "3 splits that keep each of the 7 groups on one side" in grouped
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(5,\), expected \(60,\)"):
+        auto.explain(TABLE, Y, sample_weight=np.ones(5))
 
 
 def test_time_splits_test_later_rows():
