@@ -74,6 +74,12 @@ def test_splitters(cv):
     compare(model, grid(), cv=cv, scoring="neg_mean_squared_error")
 
 
+@pytest.mark.parametrize("inner", [KernelRegressor(), make_pipeline(KernelRegressor())])
+def test_a_pipeline_without_transformers(inner):
+    name = "kernelregressor" if isinstance(inner, KernelRegressor) else "pipeline__kernelregressor"
+    compare(make_pipeline(inner), grid(name), cv=3)
+
+
 def test_groups():
     model = make_pipeline(StandardScaler(), KernelRegressor())
     compare(model, grid(), cv=GroupKFold(3), fit={"groups": GROUPS})
