@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -95,6 +96,14 @@ def test_of_a_winner_nothing_is_fitted_again(search, method):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(ours)).predict(X), ours.predict(X))
 
 
+def test_rows_of_weight_zero_do_not_move_held_out_probabilities(search):
+    weight = np.where(np.arange(y.size) % 2, WEIGHT, 0.0)
+    held = replace(search.heldout_, sample_weight=weight)
+    values = np.where(weight[held.folds.rows, None] > 0.0, held.values, -3.0 * held.values)
+    found, other = map(heldout_probabilities, (held, replace(held, values=values)))
+    np.testing.assert_allclose(other[1::2], found[1::2], atol=1e-6)
+
+
 def test_held_out_probabilities_have_not_seen_their_rows(search):
     found = search.calibrate("sigmoid")
     assert found.heldout_proba_.shape == (y.size, 2)
@@ -116,8 +125,6 @@ def test_held_out_probabilities_have_not_seen_their_rows(search):
 
 
 def _with(held, targets):
-    from dataclasses import replace
-
     return replace(held, targets=targets)
 
 

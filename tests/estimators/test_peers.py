@@ -15,6 +15,7 @@ from sklearn.svm import SVC, SVR
 
 from onefit import KernelClassifier, KernelRegressor
 from onefit.losses import EpsilonInsensitive, Expectile, Quantile, SmoothedHinge, get_loss
+from onefit.quantiles import neg_pinball_loss
 
 SHARED_KERNELS = [
     ("rbf", {"gamma": 0.7}),
@@ -195,3 +196,5 @@ def test_a_weight_in_a_score_is_a_number_of_equal_rows(loss):
     found = model.score(X, y, sample_weight=times)
     assert found == pytest.approx(model.score(np.repeat(X, times, axis=0), np.repeat(y, times)))
     assert found != pytest.approx(model.score(X, y))
+    if isinstance(loss, Quantile):
+        assert neg_pinball_loss(model, X, y, sample_weight=times) == pytest.approx(found)
