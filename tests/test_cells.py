@@ -297,8 +297,8 @@ SMALL = {"gamma": [0.5], "lam": [1e-3, 1e-1]}
 
 @parametrize_with_checks(
     [
-        CellSearchCV(KernelRegressor(), SMALL, cv=3, n_partitions=2),
-        CellSearchCV(KernelClassifier(), SMALL, cv=3, n_partitions=2),
+        CellSearchCV(KernelRegressor(), SMALL, cv=2, n_partitions=2),
+        CellSearchCV(KernelClassifier(), SMALL, cv=2, n_partitions=1),
     ]
 )
 def test_sklearn_compatible(estimator, check):

@@ -32,11 +32,27 @@ def fitted(model, rows, targets, weights):
     return clone(model).fit(rows, targets, sample_weight=weights)
 
 
-def deviation(model, known, weights, where):
-    """The standard deviation of a new target, from the joint covariance of a Gaussian process."""
+def matrices(model, known, weights, where):
+    """The ridge, the kernel matrix with it, and the kernel between known rows and others."""
     ridge = model.lam * (weights.sum() if model.scaling == "mean" else 1.0)
     M = rbf_kernel(known, gamma=GAMMA) + np.diag(ridge / weights)
-    k = rbf_kernel(known, where, gamma=GAMMA)
+    return ridge, M, rbf_kernel(known, where, gamma=GAMMA)
+
+
+def refitted(model, known, targets, weights, where):
+    """Predictions of a model of the known rows, by the bordered system of its definition."""
+    _, M, k = matrices(model, known, weights, where)
+    if not model.fit_intercept:
+        return k.T @ np.linalg.solve(M, targets)
+    ones = np.ones((len(known), 1))
+    bordered = np.block([[M, ones], [ones.T, np.zeros((1, 1))]])
+    found = np.linalg.solve(bordered, np.append(targets, 0.0))
+    return k.T @ found[:-1] + found[-1]
+
+
+def deviation(model, known, weights, where):
+    """The standard deviation of a new target, from the joint covariance of a Gaussian process."""
+    ridge, M, k = matrices(model, known, weights, where)
     left = 1.0 + ridge - np.sum(k * np.linalg.solve(M, k), axis=0)
     if model.fit_intercept:
         ones = np.linalg.solve(M, np.ones(len(known)))
@@ -50,10 +66,9 @@ def in_set(model, x, t, weights, alpha, local):
     scores = []
     for i in range(n + 1):
         keep = np.arange(n + 1) != i
-        one = fitted(model, Xa[keep], ya[keep], sa[keep])
-        score = abs(ya[i] - one.predict(Xa[[i]])[0])
+        score = abs(ya[i] - refitted(model, Xa[keep], ya[keep], sa[keep], Xa[[i]])[0])
         if local:  # of all n + 1 rows, the ridge of the augmented sample belongs to each
-            score /= deviation(one, Xa[keep], sa[keep], Xa[[i]])[0]
+            score /= deviation(model, Xa[keep], sa[keep], Xa[[i]])[0]
         scores.append(score)
     return sa[np.array(scores) >= scores[-1]].sum() > alpha * sa.sum() * (1 + 1e-9)
 

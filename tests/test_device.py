@@ -333,6 +333,15 @@ def test_fits(there, weights):
     assert np.abs(home(found) - wanted).max() < 1e-7
 
 
+def test_one_column_is_enough_and_one_row_is_not(there):
+    X, Y = sample()
+    model, one = KernelRegressor(lam=1e-3), X[:, :1]
+    wanted = model.fit(one, Y).predict(one)
+    assert np.abs(home(model.fit(there(one), there(Y)).predict(there(one))) - wanted).max() < 1e-7
+    with pytest.raises(ValueError, match="a minimum of 2 is required"):
+        model.fit(there(X[:1]), there(Y[:1]))
+
+
 def test_classifier_and_heldout_predictions(there):
     X, Y = sample()
     labels = np.where(Y[:, 0] > 0, "yes", "no")

@@ -351,7 +351,7 @@ def test_ranking_metrics_of_a_constant(cv):
 
 def test_coins_do_not_beat_the_baseline():
     beaten = 0
-    for seed in range(10):
+    for seed in range(5):
         draw = np.random.default_rng(seed)
         rows, coins = draw.normal(size=(40, 3)), np.tile([0, 1], 20)
         for scoring in ("roc_auc", "accuracy", "balanced_accuracy"):
@@ -363,7 +363,7 @@ def test_coins_do_not_beat_the_baseline():
                 found = search.fit(rows, coins).headline_
             assert found.baseline == 0.5
             beaten += found.beats_baseline
-    assert beaten <= 2
+    assert beaten <= 1
 
 
 def test_the_best_label_is_the_baseline_of_a_metric_of_labels():

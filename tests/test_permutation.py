@@ -27,6 +27,7 @@ CLASSES = np.array(["a", "b", "c"])[np.digitize(U, [-0.6, 0.6])]
 CUBED = Metric("cubed_error", "regression", lambda y, u: np.abs(y - u) ** 3)
 GRID = {"gamma": [0.1, 1.0], "lam": [1e-3, 1e-1, 1.0]}
 ALL = np.arange(48)
+GROUPS = ALL % 3
 
 
 def search(model, cv=None, **options):
@@ -47,24 +48,23 @@ def check(found, expected):
 
 
 @pytest.mark.parametrize(
-    ("model", "y", "options"),
+    ("model", "y", "options", "groups"),
     [
-        (KernelRegressor(), U, {}),
-        (KernelRegressor(fit_intercept=False, scaling="total"), U, {"aggregate": "median"}),
-        (KernelRegressor(), U, {"scoring": "neg_root_mean_squared_error", "aggregate": "pooled"}),
-        (KernelRegressor(), U, {"scoring": CUBED}),
-        (KernelRegressor(), np.column_stack([U, X[:, 2] ** 2]), {"cv": KFold(5)}),
-        (KernelRegressor(), U, {"cv": ShuffleSplit(3, test_size=0.3, random_state=0)}),
-        (KernelRegressor(), U, {"cv": [(ALL[:9], ALL[9:]), (ALL[9:], ALL[:9])]}),
-        (KernelRegressor(), U, {"cv": [(ALL, ALL[:9])]}),
-        (KernelClassifier("squared"), CLASSES, {"scoring": "balanced_accuracy"}),
-        (KernelClassifier("squared"), U > 0, {}),
+        (KernelRegressor(), U, {}, None),
+        (KernelRegressor(fit_intercept=False, scaling="total"), U, {"aggregate": "median"}, None),
+        (KernelRegressor(), U, {"scoring": "neg_root_mean_squared_error", "aggregate": "pooled"},
+         GROUPS),
+        (KernelRegressor(), U, {"scoring": CUBED}, None),
+        (KernelRegressor(), np.column_stack([U, X[:, 2] ** 2]), {"cv": KFold(5)}, GROUPS),
+        (KernelRegressor(), U, {"cv": ShuffleSplit(3, test_size=0.3, random_state=0)}, None),
+        (KernelRegressor(), U, {"cv": [(ALL[:9], ALL[9:]), (ALL[9:], ALL[:9])]}, GROUPS),
+        (KernelRegressor(), U, {"cv": [(ALL, ALL[:9])]}, None),
+        (KernelClassifier("squared"), CLASSES, {"scoring": "balanced_accuracy"}, GROUPS),
+        (KernelClassifier("squared"), U > 0, {}, None),
     ],
-)
-@pytest.mark.parametrize("grouped", [False, True])
-def test_the_best_score_is_that_of_a_search_per_permutation(model, y, options, grouped):
+)  # fmt: skip
+def test_the_best_score_is_that_of_a_search_per_permutation(model, y, options, groups):
     one = search(model, **options)
-    groups = ALL % 3 if grouped else None
     found = permutation_test(one, X, y, groups=groups, n_permutations=9, random_state=1)
     check(
         found,

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
-from sklearn.model_selection import TimeSeriesSplit
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 
 from onefit import KernelGradientSearchCV, KernelRegressor, KernelSearchCV, select
 from onefit.relevance import relevance
@@ -59,15 +60,17 @@ def test_the_unit_is_a_length_for_other_kernels():
 
 
 def test_weights_groups_and_sparse_rows():
-    groups, weight = np.repeat(np.arange(9), 10), np.linspace(1.0, 2.0, 90)
-    from sklearn.model_selection import GroupKFold
-
-    search = KernelGradientSearchCV(KernelRegressor(), GRID, cv=GroupKFold(3))
-    search.fit(csr_array(X), Y, groups=groups, sample_weight=weight)
-    found = relevance(
-        search, csr_array(X), Y, cv=GroupKFold(2), groups=groups, sample_weight=weight
-    )
-    assert found.folds.shape == (2, 4)
+    """Those that are given replace those of the search, which has none here."""
+    groups, weight = np.arange(90) // 10, np.linspace(0.2, 2.0, 90)
+    plain = KernelGradientSearchCV(KernelRegressor(), GRID, cv=GroupKFold(3))
+    search = clone(plain).fit(X, Y, groups=np.arange(90) % 9)
+    found = relevance(search, csr_array(X), Y, cv=2, groups=groups, sample_weight=weight)
+    parts = [train for train, _ in GroupKFold(2).split(X, groups=groups)]
+    for shares, rows in zip(found.folds, parts, strict=True):
+        given = {"groups": groups[rows], "sample_weight": weight[rows]}
+        gamma = clone(plain).fit(X[rows], Y[rows], **given).best_params_["gamma"]
+        expected = gamma * X.var(axis=0)
+        np.testing.assert_allclose(shares, expected / expected.sum(), rtol=1e-3)
 
 
 def test_rows_may_be_lists_and_other_rows_are_refused():
@@ -87,9 +90,10 @@ def test_one_gamma_by_name_is_refused():
 
 def test_select(tmp_path):
     Z = pd.DataFrame(X / X.std(axis=0), columns=["a", "b", "c", "d"])
-    search = select(Z, Y, random_state=0)
+    given = {"kernels": "rbf", "cv": 3, "random_state": 0}
+    search = select(Z, Y, **given)
     found = search.relevance()
-    plain = select(Z, Y, random_state=0)
+    plain = select(Z, Y, **given)
     assert search.best_params_ == plain.best_params_
     assert not hasattr(plain.search_, "relevance_")
     names = [found.names[f] for f in found.order]
@@ -108,14 +112,13 @@ def test_select_says_where_relevance_is_not_known():
         assert np.ptp(search.relevance().values) == 0.0
 
 
-def test_select_in_order_of_time_keeps_the_order(monkeypatch):
-    from onefit.auto import base
-
-    kinds = []
-    known = base.relevance
-    monkeypatch.setattr(base, "relevance", lambda *a, **k: kinds.append(k["cv"]) or known(*a, **k))
-    select(X / X.std(axis=0), Y, stack=False, kernels="rbf", cv=TimeSeriesSplit(3)).relevance()
-    assert type(kinds[0]) is TimeSeriesSplit
+def test_select_in_order_of_time_has_parts_in_order_of_time():
+    """No training part holds the last rows, whose target is of another column."""
+    rows = np.random.default_rng(1).normal(size=(120, 2))
+    target = np.sin(2.0 * rows[:, 0])
+    target[100:] = 9.0 * np.sin(2.0 * rows[100:, 1])
+    given = {"kernels": "rbf", "loss": "squared", "cv": TimeSeriesSplit(3)}
+    assert np.median(select(rows, target, **given).relevance().folds[:, 0]) > 0.9
 
 
 def test_select_for_classes():

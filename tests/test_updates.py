@@ -332,3 +332,9 @@ def fitted(**params):
 def test_refused(update, match):
     with pytest.raises(ValueError, match=match):
         update()
+
+
+def test_one_row_with_a_weight_may_be_added():
+    model = KernelRegressor(gamma=0.5, lam=1e-2).fit(X[:50], y[:50], sample_weight=s[:50])
+    model.add_rows(X[50:51], y[50:51], sample_weight=[3.0])
+    check(model, clone(model).fit(X[:51], y[:51], sample_weight=[*s[:50], 3.0]))

@@ -31,7 +31,7 @@ grid of one kernel, whose errors are nearly equal; an average gains from models 
 
 **Outliers.** With the Huber option, the rows have Huber's weights min(1, t / |r_i|), where r are
 the residuals of the model with the smallest mean absolute error and t is twice their scale,
-1.4826 median |r|. That is one step of iteratively reweighted least squares from the best model.
+median |r| / 0.6745. That is one step of iteratively reweighted least squares from the best model.
 Models are then ranked by the mean absolute error.
 """
 
@@ -40,6 +40,7 @@ from __future__ import annotations
 import numpy as np
 
 from onefit._types import Array
+from onefit.losses.regression import NORMAL_MAD
 
 __all__ = ["stack_weights"]
 
@@ -52,8 +53,6 @@ MAX_STEPS = 25
 MIN_WEIGHT = 0.02
 #: of Huber's weights, in scales of the residuals (benchmarks/stack_constants.py)
 HUBER_SCALES = 2.0
-#: from the median of the absolute values to the standard deviation of a normal distribution
-MEDIAN_TO_DEVIATION = 1.4826
 
 
 def stack_weights(
@@ -133,5 +132,5 @@ def _huber_weights(sizes: Array, sample_weight: Array) -> Array:
     median = float(np.median(sizes[sample_weight > 0.0]))
     if median == 0.0:
         return np.ones_like(sizes)
-    threshold = HUBER_SCALES * MEDIAN_TO_DEVIATION * median
+    threshold = HUBER_SCALES * median / NORMAL_MAD
     return np.asarray(threshold / np.maximum(sizes, threshold))

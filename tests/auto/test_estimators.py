@@ -183,6 +183,10 @@ def test_explain_fits_nothing(tmp_path):
     assert "All stages: " in text
     assert "grid, as given" in text
     assert not hasattr(auto, "pipeline_")
+    grouped = auto.explain(TABLE, Y, groups=np.arange(n) % 7)
+    assert "3 splits that keep each of the 7 groups on one side" in grouped
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(5,\), expected \(60,\)"):
+        auto.explain(TABLE, Y, sample_weight=np.ones(5))
 
 
 def test_time_splits_test_later_rows():
@@ -296,5 +300,10 @@ def test_parameters_for_classes_are_refused_for_a_regression():
 def test_unfamiliar_rows_without_preparation():
     X = np.column_stack([np.nan_to_num(SIZE), FLAG]).astype(float)
     found = AutoKernelRegressor(prepare="passthrough", kernels="rbf", cv=3).fit(X, Y)
-    novelty = found.unfamiliar(np.vstack([X[:1], 50 + X[:1]])).novelty
+    new = np.vstack([X[:1], 50 + X[:1]])
+    novelty = found.unfamiliar(new).novelty
     assert novelty[0] <= 1 < novelty[1]
+    assert "; 0.033 would be by chance" in found.unfamiliar(new).summary[0]  # 2 of 61
+    grouped = AutoKernelRegressor(prepare="passthrough", kernels="linear", cv=3)
+    grouped.fit(X, Y, groups=np.arange(n) % 7)
+    assert "; 0.25 would be by chance" in grouped.unfamiliar(new).summary[0]  # 2 of 8

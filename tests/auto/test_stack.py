@@ -186,30 +186,37 @@ def test_regressor_says_what_it_averages(data, tmp_path):
     assert auto.predict(X) - found.lower == pytest.approx(np.full(90, half))
 
 
-@pytest.mark.parametrize(
-    ("options", "stacked"),
-    [
-        ({}, True),
-        ({"stack": False}, False),
-        ({"kernels": ("rbf", "linear")}, False),
-        ({"scoring": "mae"}, False),
-        ({"minutes": 5.0}, True),
-    ],
-)
-def test_a_regression_left_to_the_rules_is_stacked(data, options, stacked):
-    auto = AutoKernelRegressor(cv=3, **options).fit(*data)
-    assert hasattr(auto.search_, "stack_") == stacked
+#: what the plan says of a stack
+STACKED = "average of the candidates"
+
+
+@pytest.mark.parametrize("options", [{}, {"kernels": ("rbf", "linear")}])
+def test_a_regression_left_to_the_rules_is_stacked(data, options):
+    auto = AutoKernelRegressor(cv=3, **options)
+    assert (STACKED in auto.explain(*data)) == (options == {})
+    assert hasattr(auto.fit(*data).search_, "stack_") == (options == {})
 
 
 def test_several_targets_and_classes_are_not_stacked_by_default(data):
     X, y = data
-    assert not hasattr(select(X, np.where(y > y.mean(), "a", "b"), cv=3).search_, "stack_")
-    assert not hasattr(select(X, np.column_stack([y, -y]), cv=3).search_, "stack_")
+    assert STACKED not in AutoKernelClassifier().explain(X, np.where(y > y.mean(), "a", "b"))
+    assert STACKED not in AutoKernelRegressor().explain(X, np.column_stack([y, -y]))
 
 
-def test_the_plan_shows_the_time_of_the_average(data):
-    assert "average of the candidates" in AutoKernelRegressor().explain(*data)
-    assert "average of the candidates" not in AutoKernelRegressor(stack=False).explain(*data)
+@pytest.mark.parametrize(
+    ("n", "options", "stacked"),
+    [
+        (1500, {}, True),
+        (4000, {}, True),
+        (99, {"stack": False}, False),
+        (99, {"scoring": "mae"}, False),
+        (99, {"minutes": 5.0}, True),
+    ],
+)
+def test_the_plan_shows_the_time_of_the_average(n, options, stacked):
+    """By default if all is left to the rules."""
+    text = AutoKernelRegressor(**options).explain(*make_friedman1(n, random_state=0))
+    assert (STACKED in text) == stacked
 
 
 def test_a_stack_has_no_updates(data):
@@ -234,7 +241,7 @@ def test_outliers_bring_the_candidates_of_both_searches(data):
 def test_groups_and_weights(data):
     X, y = data
     groups, s = np.arange(y.size) // 3, np.random.default_rng(0).uniform(0.5, 2.0, y.size)
-    auto = AutoKernelRegressor(stack="nested", kernels="rbf")
+    auto = AutoKernelRegressor(stack="nested", kernels="rbf", cv=3)
     auto.fit(X, y, groups=groups, sample_weight=s)
     for test in auto.search_.folds_.test:
         assert not np.isin(groups[test], np.delete(groups, test)).any()
@@ -264,20 +271,21 @@ def test_intervals_are_those_of_rows_with_weight(data):
 
 def test_classifier_with_probabilities():
     X, y = load_iris(return_X_y=True)
-    auto = select(X + 0.0, y, stack=True, calibrate="sigmoid")
+    auto = select(X, y, stack=True, kernels="rbf", cv=3, calibrate="sigmoid")
     assert auto.score(X, y) > 0.95
     assert auto.predict_proba(X).sum(axis=1) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("calibrate", [None, "sigmoid"])
-@pytest.mark.parametrize("task", ["regression", "classification"])
-def test_models_in_files(data, tmp_path, task, calibrate):
+@pytest.mark.parametrize(
+    "auto",
+    [AutoKernelRegressor(), AutoKernelClassifier(), AutoKernelClassifier(calibrate="sigmoid")],
+    ids=["regression", "labels", "probabilities"],
+)
+def test_models_in_files(data, tmp_path, auto):
     X, y = data
-    y = y if task == "regression" else np.where(y > y.mean(), "high", "low")
+    y = y if isinstance(auto, AutoKernelRegressor) else np.where(y > y.mean(), "high", "low")
     frame = pd.DataFrame(X, columns=list("abcdef"))
-    options = {} if task == "regression" else {"calibrate": calibrate}
-    kind = AutoKernelRegressor if task == "regression" else AutoKernelClassifier
-    auto = kind(stack=True, kernels="rbf", **options).fit(frame, y)
+    auto.set_params(stack=True, kernels="rbf", cv=3).fit(frame, y)
     save_model(auto, tmp_path / "model.skops", "y")
     model = load_model(tmp_path / "model.skops")
     assert np.array_equal(model.pipeline.predict(frame), auto.predict(frame))

@@ -26,7 +26,7 @@ def test_interrupted_and_resumed(onefit, interrupted, tmp_path):
     csv, journal = tmp_path / "data.csv", tmp_path / "journal"
     frame = pd.DataFrame(X, columns=list("abcd"))
     frame.assign(t=X[:, 0] * X[:, 1] + random.normal(size=450)).to_csv(csv, index=False)
-    select = ["select", csv, "--target", "t", "--format", "json"]
+    select = ["select", csv, "--target", "t", "--no-stack", "--format", "json"]
     done = interrupted(journal, 2, *select)
     assert done.returncode == INTERRUPTED, done.stderr
     assert done.stdout == ""

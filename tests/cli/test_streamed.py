@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import onefit as run_onefit
 from rows_everywhere import damage
 
 from onefit import select
@@ -21,6 +22,8 @@ from onefit.rows.sample import row_hash
 NOTES = ("novelty", "unfamiliar")
 
 FEW = ("--approximation", "nystrom", "--cv", 3, "--kernels", "rbf")
+LINEAR = (*FEW[:-1], "linear")
+TARGETS = ("price", "kind", "stars")
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +40,15 @@ def rows() -> pd.DataFrame:
     return data.assign(stars=np.digitize(price, [3.0, 6.0]).astype(float))
 
 
-@pytest.fixture
-def folder(rows: pd.DataFrame, tmp_path: Path) -> Path:
-    place = tmp_path / "rows"
-    place.mkdir()
+def write(rows: pd.DataFrame, place: Path) -> Path:
     rows[:250].to_parquet(place / "a.parquet", row_group_size=90)
     rows[250:].to_parquet(place / "b.parquet", write_page_checksum=True)
     return place
+
+
+@pytest.fixture(scope="module")
+def folder(rows: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(rows, tmp_path_factory.mktemp("rows"))
 
 
 def selected(result: Any) -> dict[str, Any]:
@@ -51,14 +56,24 @@ def selected(result: Any) -> dict[str, Any]:
     return json.loads(result.stdout)
 
 
-@pytest.mark.parametrize("target", ["price", "kind", "stars"])
+@pytest.fixture(scope="module")
+def made(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a selection prints for each target, and the folder with its model and report."""
+    place, found = tmp_path_factory.mktemp("made"), {}
+    for target in TARGETS:
+        drop = [f"--drop={one}" for one in TARGETS if one != target]
+        files = ("--model", place / f"{target}.skops", "--report", place / f"{target}.html")
+        select = ("select", folder, "--target", target, *drop, *FEW, "--format", "json")
+        found[target] = selected(run_onefit(*select, *files)), place
+    return found
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_a_folder_gives_what_its_rows_give_in_memory(
-    onefit: Any, folder: Path, rows: pd.DataFrame, target: str
+    made: dict[str, Any], rows: pd.DataFrame, target: str
 ) -> None:
-    others = [one for one in ("price", "kind", "stars") if one != target]
-    drop = [f"--drop={one}" for one in others]
-    there = selected(onefit("select", folder, "--target", target, *drop, *FEW, "--format", "json"))
-    X, cv = rows.drop(columns=["price", "kind", "stars"]), HashKFold(3)
+    there, place = made[target]
+    X, cv = rows.drop(columns=list(TARGETS)), HashKFold(3)
     here = select(X, rows[target], cv=cv, kernels="rbf", approximation="nystrom")
     assert there["data"]["rows"] == 400
     assert there["task"] == ("regression" if target == "price" else "classification")
@@ -66,17 +81,33 @@ def test_a_folder_gives_what_its_rows_give_in_memory(
     assert there["best"]["score"] == pytest.approx(here.best_score_, rel=1e-6)
     assert there["best"]["exact"] == here.cv_results_["exact"][here.search_.best_index_]
     assert any("streamed" in reason for reason in there["reasons"])
+    assert "rows were streamed" in (place / f"{target}.html").read_text().lower()
+
+
+def test_groups_and_weights_are_those_of_rows_in_memory(
+    onefit: Any, rows: pd.DataFrame, tmp_path: Path
+) -> None:
+    X, path = rows[["size", "age"]].fillna(0.0), tmp_path / "rows.parquet"
+    who, weight = np.arange(400) // 8, np.where(np.arange(400) % 3, 0.2, 2.0)
+    X.assign(price=rows["price"], who=who, w=weight).to_parquet(path)
+    roles = ("--target", "price", "--groups", "who", "--sample-weight", "w")
+    there = selected(onefit("select", path, *roles, *LINEAR, "--format", "json"))
+    given = {"cv": HashKFold(3), "kernels": "linear", "approximation": "nystrom"}
+    here = select(X, rows["price"], groups=who, sample_weight=weight, **given)
+    assert there["best"]["params"] == pytest.approx(here.best_params_)
+    assert there["best"]["score"] == pytest.approx(here.best_score_, rel=1e-6)
+    for roles in ({"groups": who}, {"sample_weight": weight}):
+        assert here.best_score_ != pytest.approx(
+            select(X, rows["price"], **roles, **given).best_score_
+        )
 
 
 @pytest.mark.parametrize("target", ["price", "kind"])
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_predictions_are_written_as_rows_come(
-    onefit: Any, folder: Path, rows: pd.DataFrame, tmp_path: Path, target: str, kind: str
+    onefit: Any, made: Any, folder: Path, rows: pd.DataFrame, tmp_path: Path, target: str, kind: str
 ) -> None:
-    drop = [f"--drop={one}" for one in ("price", "kind", "stars") if one != target]
-    model, output = tmp_path / "model.skops", tmp_path / f"found.{kind}"
-    result = onefit("select", folder, "--target", target, *drop, *FEW, "--model", model)
-    assert result.exit_code == 0, result.stderr
+    model, output = made[target][1] / f"{target}.skops", tmp_path / f"found.{kind}"
     result = onefit("predict", model, folder, "--output", output, "--level", 0)
     assert result.exit_code == 0, result.stderr
     assert "400 predictions" in result.stderr
@@ -109,9 +140,9 @@ def test_rows_without_a_target_are_left_out(
     place.mkdir()
     gaps[:250].to_parquet(place / "a.parquet", row_group_size=90)
     gaps[250:].to_parquet(place / "b.parquet")
-    drop = [f"--drop={one}" for one in ("price", "kind", "stars") if one != target]
+    drop = [f"--drop={one}" for one in TARGETS if one != target]
     model, output = tmp_path / "model.skops", tmp_path / "found.csv"
-    common = ("--target", target, *drop, *FEW, "--format", "json")
+    common = ("--target", target, *drop, *LINEAR, "--format", "json")
     result = onefit("select", place, *common, "--model", model)
     assert "100 of 400 rows are left out" in result.stderr
     there = selected(result)
@@ -132,17 +163,9 @@ def test_a_label_may_be_once_in_the_sample(
     kind = rows["kind"].copy()
     kind.iloc[order[99:130]] = "rare"
     rows.assign(kind=kind).to_parquet(tmp_path / "rows.parquet")
-    select = ("select", tmp_path / "rows.parquet", "--target", "kind", "--drop", "price", *FEW)
+    select = ("select", tmp_path / "rows.parquet", "--target", "kind", "--drop", "price", *LINEAR)
     found = selected(onefit(*select, "--format", "json"))
     assert set(found["best"]["shares"]) == {"cheap", "dear", "rare"}
-
-
-def test_streamed_rows_have_a_report(onefit: Any, folder: Path, tmp_path: Path) -> None:
-    report = tmp_path / "report.html"
-    drop = ("--drop=kind", "--drop=stars")
-    result = onefit("select", folder, "--target", "price", *drop, *FEW, "--report", report)
-    assert result.exit_code == 0, result.stderr
-    assert "rows were streamed" in report.read_text().lower()
 
 
 def test_streamed_rows_have_no_order(onefit: Any, folder: Path) -> None:
@@ -159,7 +182,9 @@ def test_streamed_predictions_keep_ids_and_the_order_of_dates(
     path, new = tmp_path / "rows.parquet", tmp_path / "new.parquet"
     model, output = tmp_path / "model.skops", tmp_path / "found.csv"
     whole.to_parquet(path)
-    result = onefit("select", path, "--target", "price", "--drop", "name", *FEW, "--model", model)
+    result = onefit(
+        "select", path, "--target", "price", "--drop", "name", *LINEAR, "--model", model
+    )
     assert result.exit_code == 0, result.stderr
     some = whole[31:35].drop(columns="price")  # 02/01/2021 to 02/04/2021
     some.to_parquet(new)
@@ -170,30 +195,31 @@ def test_streamed_predictions_keep_ids_and_the_order_of_dates(
     np.testing.assert_allclose(found["prediction"], numbers[31:35], atol=15)
 
 
-def test_an_error_leaves_no_half_file(onefit: Any, folder: Path, tmp_path: Path) -> None:
-    model, output = tmp_path / "model.skops", tmp_path / "found.csv"
-    drop = ("--drop=kind", "--drop=stars")
-    assert (
-        onefit("select", folder, "--target", "price", *drop, *FEW, "--model", model).exit_code == 0
-    )
-    damage(folder / "b.parquet", 0)
-    result = onefit("predict", model, folder, "--output", output, "--level", 0)
+def test_an_error_leaves_no_half_file(
+    onefit: Any, made: dict[str, Any], rows: pd.DataFrame, tmp_path: Path
+) -> None:
+    model, output = made["price"][1] / "price.skops", tmp_path / "found.csv"
+    place = tmp_path / "rows"
+    place.mkdir()
+    damage(write(rows, place) / "b.parquet", 0)
+    result = onefit("predict", model, place, "--output", output, "--level", 0)
     assert result.exit_code == 3
     assert "b.parquet, row group 0" in result.stderr
     assert not output.exists()
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_intervals_need_training_rows(onefit: Any, folder: Path, tmp_path: Path) -> None:
+def test_intervals_need_training_rows(
+    onefit: Any, made: dict[str, Any], folder: Path, tmp_path: Path
+) -> None:
     model, output = tmp_path / "model.skops", tmp_path / "found.csv"
     drop = ("--drop=kind", "--drop=stars")
-    onefit("select", folder, "--target", "price", *drop, *FEW, "--model", model)
-    result = onefit("predict", model, folder, "--output", output)
+    result = onefit("predict", made["price"][1] / "price.skops", folder, "--output", output)
     assert result.exit_code == 0
     assert "no intervals" in result.stderr
     assert list(pd.read_csv(output).columns) == ["prediction", *NOTES]
     file = folder / "b.parquet"
-    onefit("select", file, "--target", "price", *drop, "--kernels", "rbf", "--model", model)
+    onefit("select", file, "--target", "price", *drop, "--kernels", "linear", "--model", model)
     result = onefit("predict", model, folder, "--output", output)
     assert result.exit_code == 2
     assert "--level 0" in result.stderr

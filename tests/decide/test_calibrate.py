@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,12 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.metrics import log_loss
-from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold, TimeSeriesSplit
+from sklearn.model_selection import (
+    GroupKFold,
+    RepeatedStratifiedKFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
 from sklearn.preprocessing import scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from watched import Counted
@@ -95,6 +101,22 @@ def test_of_a_winner_nothing_is_fitted_again(search, method):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(ours)).predict(X), ours.predict(X))
 
 
+def test_groups_are_for_the_splits():
+    machine, groups = KernelClassifier(gamma=0.1, lam=1e-2), np.arange(y.size) // 5
+    found = CalibratedKernelClassifier(machine, cv=GroupKFold(4)).fit(X, y, groups=groups)
+    splits = list(GroupKFold(4).split(X, y, groups))
+    theirs = CalibratedClassifierCV(machine, cv=splits, ensemble=False).fit(X, y)
+    np.testing.assert_allclose(found.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
+
+
+def test_rows_of_weight_zero_do_not_move_held_out_probabilities(search):
+    weight = np.where(np.arange(y.size) % 2, WEIGHT, 0.0)
+    held = replace(search.heldout_, sample_weight=weight)
+    values = np.where(weight[held.folds.rows, None] > 0.0, held.values, -3.0 * held.values)
+    found, other = map(heldout_probabilities, (held, replace(held, values=values)))
+    np.testing.assert_allclose(other[1::2], found[1::2], atol=1e-6)
+
+
 def test_held_out_probabilities_have_not_seen_their_rows(search):
     found = search.calibrate("sigmoid")
     assert found.heldout_proba_.shape == (y.size, 2)
@@ -116,8 +138,6 @@ def test_held_out_probabilities_have_not_seen_their_rows(search):
 
 
 def _with(held, targets):
-    from dataclasses import replace
-
     return replace(held, targets=targets)
 
 

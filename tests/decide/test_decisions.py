@@ -116,7 +116,10 @@ def test_the_searchs_aggregate_is_the_default(search):
     pooled = searched(aggregate="pooled").tune_threshold(thresholds=15)
     asked = search.tune_threshold(aggregate="pooled", thresholds=15)
     assert pooled.best_threshold_ == asked.best_threshold_
-    assert asked.best_score_ != search.tune_threshold(thresholds=15).best_score_
+    mean = search.tune_threshold(thresholds=15).best_score_
+    assert asked.best_score_ != mean
+    # thresholds have no other aggregates
+    assert searched(aggregate="weighted").tune_threshold(thresholds=15).best_score_ == mean
 
 
 @pytest.mark.parametrize("confidence", [None, 0.9])

@@ -348,3 +348,16 @@ def test_any_lam_on_duplicate_rows(make, task, parameters, kernel, lam):
         g = model._make_loss().gradient(y, u.ravel())
         gap = 2.0 * lam * 30 * model.dual_coef_.ravel() + g
         assert np.abs(gap).max() <= 1e-2 * max(np.abs(g).max(), 1e-3)
+
+
+def test_two_rows_with_weight_are_enough():
+    X, y = sample("regression", n=20)
+    weight = np.zeros(20)
+    weight[[3, 7]] = 1.0
+    model = KernelRegressor(gamma=0.5, lam=0.1)
+    expected = clone(model).fit(X[[3, 7]], y[[3, 7]]).predict(X)
+    found = model.fit(X, y, sample_weight=weight).predict(X)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    weight[7] = 0.0
+    with pytest.raises(ValueError, match="positive"):
+        model.fit(X, y, sample_weight=weight)

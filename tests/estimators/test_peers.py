@@ -15,6 +15,7 @@ from sklearn.svm import SVC, SVR
 
 from onefit import KernelClassifier, KernelRegressor
 from onefit.losses import EpsilonInsensitive, Expectile, Quantile, SmoothedHinge, get_loss
+from onefit.quantiles import neg_pinball_loss
 
 SHARED_KERNELS = [
     ("rbf", {"gamma": 0.7}),
@@ -183,3 +184,17 @@ def test_quantiles_of_a_linear_kernel_are_scikit_learns():
         ours = KernelRegressor(Quantile(level, delta=1e-5), "linear", lam=1e-7).fit(X, y)
         best, found = (mean_pinball_loss(y, m.predict(X), alpha=level) for m in (theirs, ours))
         assert best - 1e-9 <= found <= best + 1e-5
+
+
+@pytest.mark.parametrize(
+    "loss", ["squared", "huber", Quantile([0.2, 0.7]), Expectile([0.2, 0.7])], ids=str
+)
+def test_a_weight_in_a_score_is_a_number_of_equal_rows(loss):
+    X, y = sample("regression", n=40)
+    times = np.arange(40) % 4
+    model = KernelRegressor(loss, gamma=0.5, lam=0.1).fit(X, y)
+    found = model.score(X, y, sample_weight=times)
+    assert found == pytest.approx(model.score(np.repeat(X, times, axis=0), np.repeat(y, times)))
+    assert found != pytest.approx(model.score(X, y))
+    if isinstance(loss, Quantile):
+        assert neg_pinball_loss(model, X, y, sample_weight=times) == pytest.approx(found)

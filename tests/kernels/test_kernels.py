@@ -201,7 +201,7 @@ def test_the_gradient_of_the_power_exponential_kernel_is_that_of_differences(ker
 def test_one_evaluation_needs_one_array(kernel):
     """Without a shared geometry the distances themselves become the kernel matrix."""
     X = np.random.default_rng(0).normal(size=(1500, 3))
-    kernel(X[:600])  # compiled on first use
+    kernel(X[:600])  # of these sizes compiled on first use
     tracemalloc.start()
     try:
         K = kernel(X)

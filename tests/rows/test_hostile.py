@@ -177,7 +177,7 @@ def test_a_class_that_is_in_the_last_file_only(tmp_path: Path) -> None:
     labels = np.where(y > 0, "yes", "no").astype(object)
     labels[N - 40 :] = "maybe"
     frame = FRAME.assign(y=labels)
-    model = search(KernelClassifier, loss="smoothed_hinge")
+    model = search(KernelClassifier, loss="squared_hinge")
     source = open_rows(parts(tmp_path, frame[:500], frame[500:]), "y", cv=CV)
     found, expected = model.fit(source), search_like(model).fit(X, labels)
     name = "mean_test_score"

@@ -75,6 +75,12 @@ def test_splitters(cv):
     compare(model, grid(), cv=cv, scoring="neg_mean_squared_error")
 
 
+@pytest.mark.parametrize("inner", [KernelRegressor(), make_pipeline(KernelRegressor())])
+def test_a_pipeline_without_transformers(inner):
+    name = "kernelregressor" if isinstance(inner, KernelRegressor) else "pipeline__kernelregressor"
+    compare(make_pipeline(inner), grid(name), cv=3)
+
+
 def test_groups():
     model = make_pipeline(StandardScaler(), KernelRegressor())
     compare(model, grid(), cv=GroupKFold(3), fit={"groups": GROUPS})
@@ -83,14 +89,16 @@ def test_groups():
 @pytest.mark.parametrize("loss", ["huber", "epsilon_insensitive", "quantile", "expectile"])
 def test_losses(loss):
     model = make_pipeline(StandardScaler(), KernelRegressor(loss=loss))
-    compare(model, grid(), cv=3, scoring="neg_mean_absolute_error", tolerance=1e-6)
+    params = grid() | {"kernelregressor__lam": [1e-3, 1e-1]}
+    compare(model, params, cv=3, scoring="neg_mean_absolute_error", tolerance=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["squared", "smoothed_hinge", "log"])
 def test_classifiers(loss):
     model = make_pipeline(StandardScaler(), SelectKBest(f_classif, k=3), KernelClassifier(loss))
-    params = grid("kernelclassifier", kernelclassifier__class_weight=["balanced", None])
-    compare(model, params, y=CLASSES, cv=3)
+    few = {"lam": [1e-3, 1e-1], "class_weight": ["balanced", None]}
+    more = {f"kernelclassifier__{name}": values for name, values in few.items()}
+    compare(model, grid("kernelclassifier") | more, y=CLASSES, cv=3)
 
 
 def test_pairs_of_classes():

@@ -29,10 +29,14 @@ def fitted(loss, X, y, method="exact", grid=GRID, **options):
 
 
 @pytest.mark.parametrize(
-    "scoring", ["neg_mean_squared_error", "neg_root_mean_squared_error", "r2",
-                "neg_mean_absolute_error"],
+    ("scoring", "aggregate"),
+    [
+        ("neg_mean_squared_error", "mean"), ("neg_mean_squared_error", "weighted"),
+        ("neg_mean_squared_error", "pooled"), ("neg_root_mean_squared_error", "pooled"),
+        ("neg_root_mean_squared_error", "median"), ("r2", "pooled"), ("r2", "mean"),
+        ("neg_mean_absolute_error", "pooled"), ("neg_mean_absolute_error", "weighted"),
+    ],
 )  # fmt: skip
-@pytest.mark.parametrize("aggregate", ["mean", "weighted", "pooled", "median"])
 def test_intervals_hold_for_refits(scoring, aggregate):
     """A rough series of low order has wide intervals, a limit narrow ones; refits are inside."""
     X, y, _ = data(0)

@@ -99,11 +99,21 @@ def test_refit_by_a_function():
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X))
 
 
-@pytest.mark.parametrize("loss", ["squared", "log"])
-def test_every_named_scorer_of_a_classifier_agrees_or_is_refused_as_there(loss):
+@pytest.mark.parametrize(
+    ("loss", "names"),
+    [
+        ("log", get_scorer_names()),
+        (
+            "squared",
+            ["accuracy", "average_precision", "neg_brier_score", "neg_log_loss", "roc_auc"],
+        ),
+    ],
+    ids=["probabilities", "none"],
+)
+def test_every_named_scorer_of_a_classifier_agrees_or_is_refused_as_there(loss, names):
     """Whatever scikit-learn can score, by refits, is scored here to the same number."""
     machine, grid = KernelClassifier(loss=loss), {"lam": [1e-2], "gamma": [0.1]}
-    for name in get_scorer_names():
+    for name in names:
         options = {"cv": StratifiedKFold(2), "scoring": name, "refit": False}
         theirs = GridSearchCV(machine, grid, error_score="raise", **options)
         ours = KernelSearchCV(machine, grid, method="refit", **options)
