@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -60,6 +62,33 @@ class SlowOnOne(FoldSums):
 
         if get_worker().address == self.address:
             time.sleep(0.2)
+        return super().update(state, chunk)
+
+
+def note_rows(rows: int) -> None:
+    """Wait for as long as one environment variable says, and note the rows in the file of another.
+
+    A journal knows a class by its code, which must be the same in all processes.
+    """
+    time.sleep(float(os.environ.get("TEST_PAUSE", "0")))
+    if "TEST_ROWS_FILE" in os.environ:
+        with open(os.environ["TEST_ROWS_FILE"], "a") as file:
+            file.write(f"{rows}\n")
+
+
+def noted_rows(path: Path) -> int:
+    """The rows that were noted in a file, which is then empty."""
+    rows = sum(map(int, path.read_text().split())) if path.exists() else 0
+    path.write_text("")
+    return rows
+
+
+@dataclass(frozen=True)
+class WatchedSums(FoldSums):
+    """The same, noting the rows."""
+
+    def update(self, state: dict[str, Any], chunk: Chunk) -> dict[str, Any]:
+        note_rows(chunk.row.size)
         return super().update(state, chunk)
 
 

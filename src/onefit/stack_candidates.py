@@ -110,13 +110,14 @@ class SearchCandidates:
         alone = isinstance(estimator, KernelEstimator)
         name = "" if alone else f"{estimator.steps[-1][0]}__"
         params = [self.search.cv_results_["params"][i] for i in self.indices[used]]
-        settings: dict[str, list[int]] = {}  # candidates with the same steps before the kernel
+        # candidates by their steps before the kernel
+        settings: dict[str, tuple[dict[str, Any], list[int]]] = {}
         for place, one in enumerate(params):
             before = {k: v for k, v in sorted(one.items()) if not k.startswith(name)}
-            settings.setdefault(describe(before), []).append(place)
+            settings.setdefault(describe(before), (before, []))[1].append(place)
         members = []
-        for places in settings.values():
-            whole, Z = clone(estimator).set_params(**params[places[0]]), self.X
+        for before, places in settings.values():
+            whole, Z = clone(estimator).set_params(**before), self.X
             if not alone:
                 Z = whole[:-1].fit_transform(self.X, self.y)
             own = [_after(name, params[place]) for place in places]

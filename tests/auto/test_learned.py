@@ -1,5 +1,6 @@
 """Candidates with a learned metric or learned scales, against refits of everything."""
 
+import re
 from time import monotonic
 
 import numpy as np
@@ -96,11 +97,13 @@ def test_weights_and_groups(data):
 
 
 def test_nothing_is_learned_beyond_a_time_limit(data, plain):
-    for left, why in ((0.0, "no time is left"), (0.7, "their search did not end in time")):
+    # the search on the rows as they are may have taken longer than is left
+    begun = "their search did not end in time|it would take"
+    for left, why in ((0.0, "no time is left"), (0.2, begun)):
         deadline = Deadline(1.0, begun=monotonic() - 60.0 + left)
         selection = left_to_learn(plain, *data, deadline=deadline)
         assert selection.searches == [plain]
-        assert why in selection.reasons[0]
+        assert re.search(why, selection.reasons[0])
 
 
 def test_reasons_for_learning_nothing(data, plain):

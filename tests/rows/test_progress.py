@@ -15,11 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from rows_everywhere import K, N, P, Rows, assert_same, opened
-from sums import FoldSums, Smallest
+from sums import FoldSums, Smallest, WatchedSums, noted_rows
 
 from onefit.journal import Journal, JournalError
 from onefit.rows import run
-from onefit.rows.chunks import BlockReader
 from onefit.rows.one_pass import Progress
 
 
@@ -138,29 +137,16 @@ def test_another_pass_is_another_entry(rows: Rows, tmp_path: Path) -> None:
 
 
 SLOW = """
-import sys, time
+import sys
 sys.path.insert(0, {tests!r})
-from sums import FoldSums
+from sums import WatchedSums
 from onefit.rows import open_rows, run
 
-class Slow(FoldSums):
-    def update(self, state, chunk):
-        time.sleep(0.05)
-        return super().update(state, chunk)
-
 source = open_rows({folder!r}, "y", sample_weight="s", drop=["g"], cv=4)
-run(Slow(4, 3), source, journal={kept!r}, chunk_rows=200)
+run(WatchedSums(4, 3), source, journal={kept!r}, chunk_rows=200)
 """
-
-
-class Slow(FoldSums):
-    """The same sums, for another process to continue."""
-
-    seen = 0
-
-    def update(self, state: Any, chunk: Any) -> Any:
-        Slow.seen += chunk.row.size
-        return super().update(state, chunk)
+#: each process has one, which makes it slow or notes what it reads
+PAUSED = {**os.environ, "TEST_PAUSE": "0.05"}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are not sent to processes there")
@@ -168,47 +154,52 @@ class Slow(FoldSums):
     "how", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL]
 )
 def test_another_process_continues_a_pass_that_was_killed(
-    rows: Rows, tmp_path: Path, how: signal.Signals
+    rows: Rows, tmp_path: Path, how: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = tmp_path / "kept"
+    kept, noted = tmp_path / "kept", tmp_path / "noted"
     tests = str(Path(__file__).parents[1])
     program = SLOW.format(tests=tests, folder=str(rows.folder), kept=str(kept))
-    other = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+    other = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL, env=PAUSED)
     deadline = time.monotonic() + 60.0
     while not list(kept.glob("*.entry")) and time.monotonic() < deadline:
         time.sleep(0.01)
     other.send_signal(how)
     assert other.wait(timeout=60) != 0
     assert list(kept.glob("*.entry"))
-    Slow.seen = 0
+    monkeypatch.setenv("TEST_ROWS_FILE", str(noted))
     source = opened(rows.folder, "y", sample_weight="s", drop=["g"])
-    assert_same(run(Slow(K, P), source, journal=kept, chunk_rows=200), rows.expected)
-    assert 0 < Slow.seen < N
+    assert_same(run(WatchedSums(K, P), source, journal=kept, chunk_rows=200), rows.expected)
+    assert 0 < noted_rows(noted) < N
 
 
-SEARCH = """
-import sys, time
+SEARCH = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from onefit import KernelRegressor, KernelSearchCV
 from onefit.features import Nystrom
 from onefit.rows import HashKFold, open_rows
 from onefit.rows.chunks import BlockReader
+from sums import note_rows
+
+read = BlockReader.chunk
+
+def watched(self, block):
+    note_rows(block.row.size)
+    return read(self, block)
 
 def fitted(folder, journal):
-    model = KernelRegressor(approximation=Nystrom(20), gamma=0.3)
-    search = KernelSearchCV(model, {"lam": [1e-3, 1e-1]}, cv=HashKFold(3), journal=journal)
-    return search.fit(open_rows(folder, "y", sample_weight="s", drop=["g"]))
+    BlockReader.chunk = watched
+    try:
+        model = KernelRegressor(approximation=Nystrom(20), gamma=0.3)
+        search = KernelSearchCV(model, {{"lam": [1e-3, 1e-1]}}, cv=HashKFold(3), journal=journal)
+        return search.fit(open_rows(folder, "y", sample_weight="s", drop=["g"]))
+    finally:
+        BlockReader.chunk = read
 """
 
 KILLED = (
     SEARCH
     + """
-read = BlockReader.chunk
-
-def slowly(self, block):
-    time.sleep(0.01)
-    return read(self, block)
-
-BlockReader.chunk = slowly
 print("begin", flush=True)
 fitted(*sys.argv[1:])
 """
@@ -225,7 +216,8 @@ def test_a_search_that_is_killed_three_times_gives_the_same_bits(
     command = [sys.executable, "-c", KILLED, str(folder), str(kept)]
     entries = [0]
     for _ in range(3):
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+        paused = {**PAUSED, "TEST_PAUSE": "0.01"}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, env=paused) as other:
             assert other.stdout is not None
             other.stdout.readline()
             time.sleep(moments.uniform(0.1, 0.9))
@@ -236,18 +228,12 @@ def test_a_search_that_is_killed_three_times_gives_the_same_bits(
     assert entries[-1] > 0
     program: dict[str, Any] = {}
     exec(SEARCH, program)
-    read, chunks = BlockReader.chunk, []
-
-    def counted(self: BlockReader, block: Any) -> Any:
-        chunks.append(block.row.size)
-        return read(self, block)
-
-    monkeypatch.setattr(BlockReader, "chunk", counted)
+    noted = tmp_path / "noted"
+    monkeypatch.setenv("TEST_ROWS_FILE", str(noted))
     resumed = program["fitted"](folder, kept)
-    again = sum(chunks)
-    chunks.clear()
+    again = noted_rows(noted)
     whole = program["fitted"](folder, None)
-    assert again < sum(chunks)
+    assert again < noted_rows(noted)
     for name, values in whole.cv_results_.items():
         if "time" not in name:
             np.testing.assert_array_equal(resumed.cv_results_[name], values, err_msg=name)

@@ -184,14 +184,19 @@ class _Block(LeaveOut):
     last: tuple[float, RidgeInverse] | None = None
 
     def predict(self, lams: Array) -> HeldOutPath:
-        """The formula, from eigenvectors at lambdas where rounding leaves no Cholesky factor."""
+        """The formula, from eigenvectors at lambdas where rounding leaves no Cholesky factor.
+
+        There, values without a bound are not taken: they may be off by any amount.
+        """
         path = super().predict(lams)
         failed = np.flatnonzero(~path.done)
         if failed.size and self.name == Block.name:
             problem = replace(self.problem, may_overwrite=False)
             # a matrix that is indefinite by more than rounding has none either
             with suppress(linalg.LinAlgError):
-                path.put(failed, Eigen().prepare(problem, self.splits.folds).predict(lams[failed]))
+                other = Eigen().prepare(problem, self.splits.folds).predict(lams[failed])
+                bounded = np.isfinite(other.bounds).all(axis=(1, 2))
+                path.put(failed[bounded], other, bounded)
         return path
 
     def inverse(self, ridge: float) -> RidgeInverse:
