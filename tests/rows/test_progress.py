@@ -226,7 +226,7 @@ def test_a_search_that_is_killed_three_times_gives_the_same_bits(
         entries.append(len(list(kept.glob("*.entry"))))
     assert entries == sorted(entries)
     assert entries[-1] > 0
-    program: dict[str, Any] = {}
+    program: dict[str, Any] = {"__name__": "__main__"}  # as in the other processes
     exec(SEARCH, program)
     noted = tmp_path / "noted"
     monkeypatch.setenv("TEST_ROWS_FILE", str(noted))
