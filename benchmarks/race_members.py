@@ -21,9 +21,9 @@ import numpy as np
 from _data import data_folder
 from _sets import TableSet
 
-SETS = ("power", "kin8nm", "elevators", "pol", "protein", "bike")
+SETS = ("power", "kin8nm", "pol", "protein")
 #: weight in the average on the sample, and number of learned kernels
-LIMITS = ((0.2, 2), (0.1, 4), (0.05, 8), (0.02, 16))
+LIMITS = ((0.2, 2), (0.1, 4), (0.05, 8))
 MAX_ROWS = 3000
 
 

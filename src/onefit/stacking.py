@@ -82,9 +82,9 @@ class Stack:
     crossfit_predictions, crossfit_error : array of shape (n,) or (n, q); float
         Every row predicted with weights from the other folds, and the root mean squared error; with
         the loss "log", whose decision values are log-odds, the mean log loss.
-    best_error : float
-        That of the held-out predictions of the best candidate: the smallest of all candidates, thus
-        optimistic.
+    best_error, best_params : float; dict
+        Error of the held-out predictions of the best candidate of all searches, the smallest and
+        thus optimistic; and its parameters.
     nested_predictions, nested_error : array and float, or None
         Of nested cross-validation.
     """
@@ -94,6 +94,7 @@ class Stack:
     crossfit_predictions: Array = field(repr=False)
     crossfit_error: float
     best_error: float
+    best_params: dict[str, Any]
     nested_predictions: Array | None = field(repr=False, default=None)
     nested_error: float | None = None
 
@@ -233,6 +234,8 @@ class _Rows:
             others = without(self.folds.n, test)
             crossfit[test] = self.F[test] @ self.weights(self.F, others)
         errors = [self._error(self.F[:, :, c]) for c in range(self.F.shape[2])]
+        params = [one.search.cv_results_["params"][i] for one in members for i in one.indices]
+        best = int(np.argmin(errors))
         double = self._nested(members) if nested else None
         sizes = [one.indices.size for one in members]
         split = []
@@ -244,7 +247,8 @@ class _Rows:
             _flat(self.F @ weights),
             _flat(crossfit),
             self._error(crossfit),
-            min(errors),
+            errors[best],
+            params[best],
             None if double is None else _flat(double),
             None if double is None else self._error(double),
         )

@@ -107,8 +107,9 @@ def _winner(facts: Facts) -> dict[str, Any]:
     if averaged is not None:  # what the ranking has is the best candidate alone
         error = np.nan if headline is None else headline.standard_error
         exact, bound = facts.proof
-        found |= {"standard_error": error, "method": facts.search.heldout_.method,
-                  "exact": exact, "error_bound": bound, "scores_of_splits": None}  # fmt: skip
+        found |= {"params": dict(averaged.best_params), "standard_error": error,
+                  "method": facts.search.heldout_.method, "exact": exact,
+                  "error_bound": bound, "scores_of_splits": None}  # fmt: skip
     if headline is None:
         return found
     return found | {

@@ -81,7 +81,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     n_iter_ : int
     error_ : float
         Bound on the difference of a decision value of a training row from that of the minimiser;
-        infinite if none is known.
+        infinite if none is known. With the rounding of such values,
+        as it is seen on these rows.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples

@@ -106,7 +106,8 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Steps of the solver.
     error_ : float
         Bound on the difference of a prediction for a training row from that of the minimiser, in
-        units of y; infinite if none is known.
+        units of y; infinite if none is known. With the rounding of such predictions,
+        as it is seen on these rows.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     See Also

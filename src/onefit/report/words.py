@@ -224,10 +224,11 @@ def headline(facts: Facts, target: str = "target") -> list[str]:
 
 def choice(search: Any) -> str:
     """The parameters of the winner; of a stack, what it averages."""
-    best, found = settings(search.best_params_), getattr(search, "stack_", None)
+    found = getattr(search, "stack_", None)
     if found is None:
-        return best
-    return f"{found.describe(len(search.best_estimator_.members_))}; the best alone: {best}"
+        return settings(search.best_params_)
+    words = found.describe(len(search.best_estimator_.members_))
+    return f"{words}; the best alone: {settings(found.best_params)}"
 
 
 def rivals(facts: Facts) -> str:
