@@ -10,7 +10,7 @@ tries, of each other kernel, the best bandwidth of the sample and its neighbours
 the lams up to `LAM_FACTOR` times smaller and larger than the best one. (Where smaller lams gain
 next to nothing, the best one is the largest that is as good.)
 
-**Learned metrics and scales** (:mod:`onefit.auto.learned`) are raced on the same sample and splits.
+**Learned metrics and scales** (``onefit.auto.learned``) are raced on the same sample and splits.
 All candidates together are averaged there (:mod:`onefit.stack_weights`), and the average says which
 of them have something to add: all rows try the kernels whose lams together have at least the weight
 ``MIN_WEIGHT``, up to ``MAX_LEARNED`` learned ones. Where no kernel of the rows as they are has that

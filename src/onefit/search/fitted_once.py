@@ -74,7 +74,7 @@ class RowsOnAllRows(PipelineRows):
     Parameters
     ----------
     search, X, y, params
-        See :class:`onefit.search.in_memory.RowsInMemory`.
+        See ``RowsInMemory``.
     """
 
     def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any]) -> None:
