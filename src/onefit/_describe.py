@@ -76,7 +76,7 @@ def _keeps_its_fit(value: Any) -> bool:
 
 
 def _code(kind: type, inside: Callable[[Any], str]) -> str:
-    """A digest of the methods of a class that no library has defined; empty if there are none."""
+    """A digest of the methods of a class, without those of libraries; empty without any."""
     written = {}
     for one in reversed(kind.__mro__):
         for name, value in vars(one).items():

@@ -4,11 +4,11 @@ No kernel is left out for the number of rows alone. The plan says how long a sea
 grid will take (:mod:`onefit.plan`); where that is longer than a race on a sample pays for, every
 candidate is cross-validated on a random sample first.
 
-**Kernels of the rows as they are.** A kernel whose best score on the sample is further from the
-best one of all than ``MAX_STANDARD_ERRORS`` standard errors is left out. On all rows the search
-tries, of each other kernel, the best bandwidth of the sample and its neighbours in the grid, with
-the lams up to `LAM_FACTOR` times smaller and larger than the best one. (Where smaller lams gain
-next to nothing, the best one is the largest that is as good.)
+**Kernels of the rows as they are.** If nothing is learned, a kernel is left out whose best score on
+the sample is further from the best one of all than ``MAX_STANDARD_ERRORS`` standard errors. On all
+rows the search tries, of each other kernel, the best bandwidth of the sample and its neighbours in
+the grid, with the lams up to `LAM_FACTOR` times smaller and larger than the best one. (Where
+smaller lams gain next to nothing, the best one is the largest that is as good.)
 
 **Learned metrics and scales** (``onefit.auto.learned``) are raced on the same sample and splits.
 All candidates together are averaged there (:mod:`onefit.stack_weights`), and the average says which
@@ -141,18 +141,9 @@ def narrow(
         stays = behind == 0.0
         winner = int(np.argmax(stays))
         kept = [_alone(grid[winner], params[best[winner]])]
-    return Narrowed(
-        kept,
-        learned,
-        _reason(
-            sample.n,
-            data.n,
-            planned,
-            kept,
-            learned,
-            [part["kernel"][0] for part, one in zip(grid, stays, strict=True) if not one],
-        ),
-    )
+    left_out = [part["kernel"][0] for part, one in zip(grid, stays, strict=True) if not one]
+    reason = _reason(sample.n, data.n, planned, kept, learned, left_out)
+    return Narrowed(kept, learned, reason)
 
 
 def _reason(
@@ -179,19 +170,16 @@ def _average(plain: KernelSearchCV, learned: KernelSearchCV, sample: PreparedRow
     if is_classifier(plain.estimator):
         Y = encode_labels(np.unique(sample.y), sample.y)
     s = np.ones(sample.n) if sample.sample_weight is None else sample.sample_weight
-    tested, sizes = (
-        plain.heldout(0).tested,
-        [len(one.cv_results_["params"]) for one in (plain, learned)],
-    )
+    tested = plain.heldout(0).tested
     F = [
         one.heldout(i).predictions.reshape(sample.n, -1)[tested]
-        for one, size in zip((plain, learned), sizes, strict=True)
-        for i in range(size)
+        for one in (plain, learned)
+        for i in range(len(one.cv_results_["params"]))
     ]
     kernels = same_but_lam(plain)
     kernels = np.concatenate([kernels, kernels.max() + 1 + same_but_lam(learned)])
     found = stack_weights(np.stack(F, axis=2) - Y[tested, :, None], s[tested], kernels=kernels)
-    return np.split(found, sizes[:1])
+    return np.split(found, [len(plain.cv_results_["params"])])
 
 
 def _heaviest(search: KernelSearchCV, weights: Array) -> list[dict[str, Any]]:

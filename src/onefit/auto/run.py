@@ -285,10 +285,9 @@ class Selection:
         """Whether :meth:`narrow` will race; a reason says what that means for the plan."""
         if not self.may_grow or seconds_without_race(self.search, self.data) is None:
             return False
-        n, limit = (
-            self.data.n,
-            ("" if self.deadline is None else "; if that is too slow, features replace the kernel"),
-        )
+        n, limit = self.data.n, ""
+        if self.deadline is not None:
+            limit = "; if that is too slow, features replace the kernel"
         self.reasons.append(
             f"kernels will be raced on {min(SAMPLE_ROWS[1], n // 2):,} of the {n:,} rows, and all "
             f"rows decide among those that are left; the plan is for all candidates{limit}"

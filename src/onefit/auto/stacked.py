@@ -1,8 +1,8 @@
 """The average of all candidates instead of the winner (``stack``).
 
 It is the default of a regression where the choice is left to the rules: on the sets of
-``benchmarks/how_good.py`` its error is significantly smaller than that of the best candidate, for
-two to five times the time of the search. For classes the gain is not clearly significant.
+``benchmarks/how_good.py`` its error is significantly smaller than that of the best candidate. For
+classes the gain is not clearly significant.
 
 Candidates whose rows are transformed by what is learned in each training part join those of the
 search (:mod:`onefit.auto.learned`). With outliers, those of the robust search join too, and the
